@@ -15,7 +15,7 @@ use crate::support::files::{files, sample};
 use crate::support::killed::{NAMES, killed_at};
 use crate::support::live::{Folder, ended, run, text, tracequet};
 use crate::support::patience::{comes, wait_for};
-use crate::support::skip::{can_trace, skip};
+use crate::support::skip::{MOUNTS, can_trace, skip};
 use crate::support::writer::{Form, Kind, Row, Writer};
 
 const KIND: Kind<'_> = Kind { id: 1, provider: "A", event_id: 1, version: 0, name: "One" };
@@ -250,7 +250,9 @@ fn a_full_disk_under_parts_is_told_and_what_was_published_stays() {
     collect.env("TMPDIR", &kept);
     collect.env("TRACEQUET", env!("CARGO_BIN_EXE_tracequet")).env("PORT", folder.path("port"));
     let collect = collect.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let Ok(collect) = collect else { return skip("a_full_disk_under_parts", "no unshare") };
+    let Ok(collect) = collect else {
+        return skip("a_full_disk_under_parts", "no unshare", "`apt-get install util-linux`");
+    };
     // The small disk is seen from here through the root of the process.
     let seen = PathBuf::from(format!("/proc/{}/root{}/out", collect.id(), small.display()));
     let session = move |stream: UnixStream, _| {
@@ -264,7 +266,7 @@ fn a_full_disk_under_parts_is_told_and_what_was_published_stays() {
     let said = text(&output);
     if output.status.code() == Some(77) {
         drop(ports);
-        return skip("a_full_disk_under_parts", "mounting is not allowed here");
+        return skip("a_full_disk_under_parts", "mounting is not allowed here", MOUNTS);
     }
     assert!(said.contains("code 1") && said.contains("No space left on device"), "{said}");
     let kept: Vec<String> = files(&kept).into_keys().collect();

@@ -12,7 +12,7 @@ use crate::collect::process::SmallDisk;
 use crate::support::dual::Runtime;
 use crate::support::live::{Folder, Program, command, each_runtime, ended, rows, run, text, tracequet};
 use crate::support::patience::wait_for;
-use crate::support::skip::skip;
+use crate::support::skip::{MOUNTS, skip};
 
 /// The entries of a dataset, by their keys in order.
 fn entries(lake: &Path) -> Vec<Value> {
@@ -153,7 +153,7 @@ fn a_killed_service_leaves_a_whole_dataset_and_its_port_to_the_next_one() {
 fn a_full_disk_is_said_and_ends_when_there_is_room() {
     for runtime in each_runtime("collect --every on a full disk").iter().take(1) {
         let Some(disk) = SmallDisk::mount() else {
-            return skip("collect --every on a full disk", "mounting is not allowed here");
+            return skip("collect --every on a full disk", "mounting is not allowed here", MOUNTS);
         };
         let program = Program::start(runtime, &["steps", "60000", "10"]);
         let (folder, lake, pid) = (Folder::new(), disk.path.join("lake"), program.id().to_string());

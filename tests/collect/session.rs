@@ -114,7 +114,11 @@ fn limits_of_control_groups_are_recorded() {
     assert_eq!(said.as_deref().unwrap_or_default().is_empty(), !is_known, "{limits:?}");
     group = Group::of(program.id(), 1 << 30, 750);
     if group.is_none() {
-        return crate::support::skip::note(TEST, "no control group can be made here without root");
+        return crate::support::skip::note(
+            TEST,
+            "no control group can be made here",
+            "run the tests as root: they make control groups",
+        );
     }
     let limited = collect("limited");
     let expected = "1073741824 bytes and 750 millicores".to_owned();

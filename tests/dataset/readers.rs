@@ -73,7 +73,7 @@ fn views_are_the_same_in_every_duckdb_that_is_promised() {
     const TEST: &str = "views_are_the_same_in_every_duckdb_that_is_promised";
     let Some(python) = python(TEST) else { return };
     let Some(versions) = std::env::var_os("TRACEQUET_DUCKDB") else {
-        return skip::skip(TEST, "TRACEQUET_DUCKDB names no folders with versions of DuckDB (.ci/duckdb makes them)");
+        return skip::skip(TEST, "no versions of DuckDB", "TRACEQUET_DUCKDB=$(.ci/duckdb)");
     };
     let folder = tempfile::tempdir().unwrap();
     let several = ["gc-churn", "heap-10", "subjects", "gc-churn-3.1"];

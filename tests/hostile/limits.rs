@@ -6,6 +6,7 @@ use tracequet::trace::error::Problem;
 use tracequet::trace::reader::{EventType, Order, RawEvent, TypeId, Visitor, nettrace};
 
 use crate::support::collect::{Recording, mapped, piped};
+use crate::support::skip::of_this_run;
 use crate::support::writer::{Form, Kind, Row, Writer};
 
 const KIND: Kind<'static> = Kind { id: 1, provider: "Shop", event_id: 1, version: 0, name: "Order" };
@@ -142,7 +143,12 @@ pub fn is_alone(test: &str) -> bool {
         return true;
     }
     let mut child = std::process::Command::new(std::env::current_exe().expect("this binary"));
-    let run = child.args(["--exact", test]).env("TRACEQUET_TEST_ALONE", "1").output().expect("a process");
+    let run = child
+        .args(["--exact", test])
+        .env("TRACEQUET_TEST_ALONE", "1")
+        .envs([of_this_run()])
+        .output()
+        .expect("a process");
     let said = String::from_utf8_lossy(&run.stdout);
     // One that was killed says nothing itself.
     assert!(run.status.success(), "{}: {said}{}", run.status, String::from_utf8_lossy(&run.stderr));

@@ -10,7 +10,7 @@ use crate::support::files::files;
 use crate::support::files::sample;
 use crate::support::killed::killed_at;
 use crate::support::patience::ends;
-use crate::support::skip::{can_trace, skip};
+use crate::support::skip::{MOUNTS, can_trace, skip};
 
 const TRACEQUET: &str = env!("CARGO_BIN_EXE_tracequet");
 
@@ -191,7 +191,7 @@ fn a_full_disk_leaves_what_was_there_and_nothing_else() {
         );
         let Some((said, errors)) = with_small_disk(folder.path(), (size / 1024) as u32 + 64 + more, &script) else {
             assert_eq!(refused, 0, "with {more} KiB");
-            return skip("a_full_disk_leaves_what_was_there_and_nothing_else", "mounting is not allowed here");
+            return skip("a_full_disk_leaves_what_was_there_and_nothing_else", "mounting is not allowed here", MOUNTS);
         };
         if said[0] == "code 0" {
             assert_eq!(said, ["code 0", "out"], "with {more} KiB");
@@ -236,7 +236,7 @@ fn a_full_disk_in_mid_batch_costs_the_recordings_that_had_no_room() {
             );
             let Some((said, errors)) = with_small_disk(folder.path(), kb, &script) else {
                 assert_eq!(refused, 0, "{what} with {kb} KiB");
-                return skip(TEST, "mounting is not allowed here");
+                return skip(TEST, "mounting is not allowed here", MOUNTS);
             };
             let lines: Vec<&str> = said.iter().map(String::as_str).collect();
             let [code, there, then, verified, all] = lines[..] else {
@@ -285,7 +285,7 @@ fn a_full_disk_in_mid_compaction_loses_nothing() {
         );
         let Some((said, errors)) = with_small_disk(folder.path(), kb, &script) else {
             assert_eq!(refused, 0, "with {kb} KiB");
-            return skip(TEST, "mounting is not allowed here");
+            return skip(TEST, "mounting is not allowed here", MOUNTS);
         };
         if said == ["small"] {
             continue;
@@ -372,7 +372,7 @@ fn a_full_place_for_temporary_files_is_said_at_once() {
         out = folder.path().join("out"),
     );
     let Some((said, errors)) = with_small_disk(folder.path(), 64, &script) else {
-        return skip("a_full_place_for_temporary_files_is_said_at_once", "mounting is not allowed here");
+        return skip("a_full_place_for_temporary_files_is_said_at_once", "mounting is not allowed here", MOUNTS);
     };
     assert_eq!(said, ["code 1", "other"], "{errors}");
     assert!(errors.contains("No space left on device"), "{errors}");

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value as Json;
 
-use crate::support::skip::skip;
+use crate::support::skip::{RUNTIME, skip};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -68,8 +68,7 @@ fn a_fresh_recording_is_converted_whole() {
     let runtimes = runtimes();
     if runtimes.is_empty() {
         let why = record_sh(&["--print-runtime"]).unwrap_err();
-        let how = "set DOTNET_ROOT, or let samples/record.sh --program install one";
-        skip("a_fresh_recording_is_converted_whole", &format!("no .NET runtime to record with ({how}):\n{why}"));
+        skip("a_fresh_recording_is_converted_whole", &format!("no .NET runtime to record with: {why}"), RUNTIME);
         return;
     }
     for (runtime, version) in runtimes {

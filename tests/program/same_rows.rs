@@ -152,7 +152,11 @@ fn compare(but: &[&str], other: impl Fn(&Path, &Path) -> i32) {
 fn one_core_and_two_give_the_same_bytes() {
     let affinity = Command::new("taskset").args(["-c", "0", "true"]).stderr(Stdio::null()).status();
     if !affinity.is_ok_and(|status| status.success()) {
-        skip("one_core_and_two_give_the_same_bytes", "no taskset, or processor 0 is not ours");
+        skip(
+            "one_core_and_two_give_the_same_bytes",
+            "no taskset, or processor 0 is not ours",
+            "`apt-get install util-linux`",
+        );
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -280,3 +280,16 @@ fn every_option_is_in_a_document() {
     }
     assert!(options > 60, "{options}");
 }
+
+/// They are no part of `cargo test`, because its last lines say what was skipped.
+#[test]
+fn examples_in_the_documentation_of_the_library_run() {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["test", "--locked", "--doc", "-p", "tracequet", "-p", "tracequet-convert", "-p", "corprof"]);
+    let output = cargo.current_dir(root()).output().expect("cargo");
+    let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{said}{errors}");
+    let passed = |line: &str| line.strip_prefix("test result: ok. ")?.split(' ').next()?.parse::<u32>().ok();
+    let passed: u32 = said.lines().filter_map(passed).sum();
+    assert!(passed >= 5, "{said}{errors}");
+}

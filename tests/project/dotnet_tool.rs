@@ -55,7 +55,7 @@ fn the_packages_of_a_dotnet_tool_lead_to_the_program() {
     const TEST: &str = "the_packages_of_a_dotnet_tool_lead_to_the_program";
     let has_python = Command::new("python3").args(["-c", "import tomllib"]).output().is_ok_and(|o| o.status.success());
     if !has_python {
-        return skip(TEST, "there is no python3 of version 3.11 or later");
+        return skip(TEST, "there is no python3 of version 3.11 or later", "install Python 3.11 or later");
     }
     let folder = tempfile::tempdir().expect("a folder");
     let program = PathBuf::from(env!("CARGO_BIN_EXE_tracequet"));

@@ -51,7 +51,7 @@ pub fn runtimes() -> &'static [Runtime] {
 pub fn each_runtime(test: &str) -> &'static [Runtime] {
     let found = if recorder().is_some() { runtimes() } else { &[] };
     if found.is_empty() {
-        super::skip::skip(test, "there is no .NET runtime (samples/record.sh --print-runtime installs one)");
+        super::skip::skip(test, "there is no .NET runtime", super::skip::RUNTIME);
     }
     found
 }

@@ -24,11 +24,12 @@ pub fn shared_folder(test: &str, format: &str) -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    let why = format!("no shared traces in {} (set TRACEQUET_SHARED)", folder.display());
+    let why = format!("no shared traces in {}", folder.display());
+    let how = "recordings that are not part of the project: TRACEQUET_SHARED names their folder";
     if std::env::var_os("TRACEQUET_NO_SHARED").is_some_and(|no| no == "1") {
-        skip::note(test, &why);
+        skip::note(test, &why, how);
     } else {
-        skip::skip(test, &format!("{why}; TRACEQUET_NO_SHARED=1 says that there are none"));
+        skip::skip(test, &format!("{why} (TRACEQUET_NO_SHARED=1 says that there are none)"), how);
     }
     None
 }

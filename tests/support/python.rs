@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::skip;
 
-const HOW: &str = "python3 -m venv target/venv && target/venv/bin/pip install duckdb pyarrow polars pandas pytz";
+const HOW: &str = "`python3 -m venv target/venv && target/venv/bin/pip install duckdb pyarrow polars pandas pytz`, or set TRACEQUET_PYTHON";
 
 /// A Python with the readers: `$TRACEQUET_PYTHON` or the one in `target/venv`. Without one the test is skipped with a
 /// note, but not where `CI=true` says that nothing may be (on Windows it may).
@@ -27,10 +27,10 @@ pub fn python(test: &str) -> Option<PathBuf> {
     }
     if cfg!(windows) {
         // Wine has no Python, and the files are the same bytes as on other systems.
-        skip::note(test, "no Python with the readers");
+        skip::note(test, "no Python with the readers", "run them on another system");
         return None;
     }
     let missing = format!("{} has not all of duckdb, pandas, polars, pyarrow, pytz", python.display());
-    skip::skip(test, &format!("{missing}\n  {HOW}\n  (or set TRACEQUET_PYTHON)"));
+    skip::skip(test, &missing, HOW);
     None
 }

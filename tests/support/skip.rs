@@ -1,31 +1,18 @@
 //! What a test does when something that it needs is not on the machine.
 
-use std::io::Write;
+pub use tracequet_untested::{note, of_this_run, skip};
 
-/// Says on standard error that a test is skipped and why. Under `CI=true` it is an error: there everything that the tests
-/// need has to be installed.
-pub fn skip(test: &str, why: &str) {
-    assert!(!in_ci(), "{test} cannot be skipped under CI=true: {why}");
-    note(test, why);
-}
-
-/// Says on standard error that a test is skipped, also under `CI=true`: for what no machine of CI can have.
-pub fn note(test: &str, why: &str) {
-    // Past the capture of the test harness: a skipped test should be seen.
-    std::io::stderr().write_all(format!("SKIPPED {test}: {why}\n").as_bytes()).ok();
-}
-
-/// Whether `CI=true` says that nothing may be skipped.
-pub fn in_ci() -> bool {
-    std::env::var_os("CI").is_some_and(|ci| ci == "true")
-}
+/// What it takes to mount a small disk.
+pub const MOUNTS: &str = "run the tests as root: they mount small disks";
+/// What it takes to have a .NET runtime.
+pub const RUNTIME: &str = "`samples/record.sh --print-runtime` installs a .NET runtime; DOTNET_ROOT names one";
 
 /// Whether strace can trace programs here. Says that the test is skipped if not.
 pub fn can_trace(test: &str) -> bool {
     match std::process::Command::new("strace").args(["-f", "-qq", "-o", "/dev/null", "true"]).output() {
         Ok(traced) if traced.status.success() => return true,
-        Ok(_) => note(test, "this system does not let strace trace"),
-        Err(_) => skip(test, "no strace"),
+        Ok(_) => note(test, "this system does not let strace trace", "let processes be traced (ptrace)"),
+        Err(_) => skip(test, "no strace", "`apt-get install strace`"),
     }
     false
 }

@@ -79,7 +79,11 @@ fn native_frames_have_the_names_and_lines_of_binutils() {
     let symbols = output("cc", &flags).and_then(|_| output("nm", &["-S", "--defined-only", library_name]));
     let notes = symbols.as_ref().and_then(|_| output("readelf", &["-n", library_name]));
     let (Some(symbols), Some(notes)) = (symbols, notes) else {
-        return skip::note("native_frames_have_the_names_and_lines_of_binutils", "no cc or no binutils");
+        return skip::note(
+            "native_frames_have_the_names_and_lines_of_binutils",
+            "no cc or no binutils",
+            "`apt-get install gcc binutils`",
+        );
     };
     let build_id = notes.split("Build ID: ").nth(1).expect("a build id").split_whitespace().next().unwrap();
     let functions: Vec<(u64, u64, &str)> = symbols
@@ -256,7 +260,11 @@ fn frames_of_native_aot_have_the_names_of_the_program() {
         let form = if linked == "-pie" { "-fPIE" } else { "-fno-pie" };
         let flags = ["-g", "-O0", form, linked, "-Wl,--build-id", "-o", program, source];
         let Some(notes) = output("cc", &flags).and_then(|_| output("readelf", &["-n", program])) else {
-            return skip::note("frames_of_native_aot_have_the_names_of_the_program", "no cc or no binutils");
+            return skip::note(
+                "frames_of_native_aot_have_the_names_of_the_program",
+                "no cc or no binutils",
+                "`apt-get install gcc binutils`",
+            );
         };
         let build_id = notes.split("Build ID: ").nth(1).expect("a build id").split_whitespace().next().unwrap();
         let said = output(program, &[]).unwrap();

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use diagnostics_port::frame::{ANSWER, Message, OK, read_message};
 use diagnostics_port::{Error, Owner, Port, Server, Target, candidates, find, process_info};
+use tracequet_untested::skip;
 
 /// What the made-up runtime in another process adds to its process id when it says it.
 const LIE: &str = "DIAGNOSTICS_PORT_TEST_LIE";
@@ -173,12 +174,15 @@ fn a_link_at_the_socket_of_a_process_is_not_followed() {
 /// As systemd's PrivateTmp does: the same root with another folder of temporary files on it.
 #[test]
 fn a_process_with_mounts_of_its_own_is_found_through_its_root() {
+    const TEST: &str = "a_process_with_mounts_of_its_own_is_found_through_its_root";
     let folder = Folder::new();
     let mount = "mount -t tmpfs none \"$TMPDIR\" && exec \"$@\"";
     let Some((_running, process)) = runtime(&folder.0, &["unshare", "-m", "sh", "-c", mount, "sh"], 0) else {
-        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "mounts of its own are refused here");
-        println!("SKIPPED: a process may not have mounts of its own here");
-        return;
+        return skip(
+            TEST,
+            "a process may not have mounts of its own here",
+            "run the tests as root: they make namespaces",
+        );
     };
     let port = find(process).unwrap();
     let inside = folder.socket_of(process);
@@ -190,11 +194,14 @@ fn a_process_with_mounts_of_its_own_is_found_through_its_root() {
 /// In a pid namespace a process has another id, which is in the name of its socket and in what it says.
 #[test]
 fn a_process_in_a_pid_namespace_is_known_by_both_ids() {
+    const TEST: &str = "a_process_in_a_pid_namespace_is_known_by_both_ids";
     let folder = Folder::new();
     let Some((_running, process)) = runtime(&folder.0, &["unshare", "--pid", "--fork", "--kill-child"], 0) else {
-        assert!(std::env::var_os("CI").is_none_or(|ci| ci != "true"), "pid namespaces are refused here");
-        println!("SKIPPED: a process may not have a pid namespace of its own here");
-        return;
+        return skip(
+            TEST,
+            "a process may not have a pid namespace of its own here",
+            "run the tests as root: they make namespaces",
+        );
     };
     assert_ne!(process, 1);
     let port = find(process).unwrap();
