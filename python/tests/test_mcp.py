@@ -65,8 +65,9 @@ def ask(root, *calls, options=(), folders=None):
             for tool, arguments in calls:
                 result = await client.call_tool(tool, arguments)
                 text = "".join(part.text for part in result.content)
-                # An answer is small, whatever was asked.
-                assert len(text) < 120_000, (tool, arguments, len(text))
+                # An answer is small, whatever was asked, as the whole message that the protocol sends.
+                message = result.model_dump_json(by_alias=True, exclude_none=True).encode()
+                assert len(message) < 41_000, (tool, arguments, len(message))
                 found.append(text if result.is_error else json.loads(text))
 
     anyio.run(run)
@@ -302,3 +303,118 @@ def test_several_folders_and_what_is_wrong_with_one(root, tmp_path):
     done = subprocess.run([PROGRAM, str(tmp_path / "nothing")], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert done.returncode == 1 and "is no folder" in done.stderr and "Traceback" not in done.stderr
     assert subprocess.run([sys.executable, "-m", "tracequet.mcp", "--version"], capture_output=True).returncode == 0
+
+
+def test_names_and_types_of_columns_count_as_the_rows_do(root):
+    """One short query asks for thousands of columns with long values."""
+    wide = ",".join(f"repeat('x', 1000) a{i}" for i in range(200))
+    queries = (
+        f"WITH t AS (SELECT {wide}) SELECT {','.join(['*'] * 100)} FROM t",
+        f"SELECT {','.join(['*'] * 3000)} FROM gc_summary",
+        f'SELECT 1 AS "{"n" * 19_000}"',
+        "SELECT 1::STRUCT(" + ",".join(f"{'f' * 20}{i} INT" for i in range(500)) + ")",
+        "SELECT {" + ",".join(f"'{'f' * 20}{i}': 1" for i in range(500)) + "} AS one",
+        "SELECT repeat('é\"\\', 300) AS text FROM range(1000)",
+    )
+    answers = ask(root, *(("sql", {"path": "churn", "query": query, "rows": 200}) for query in queries))
+    for answer in answers[:2]:
+        assert isinstance(answer, str) and "select fewer columns" in answer, answer
+    assert "19000 letters" in answers[2]["columns"][0] and answers[2]["rows"] == [[1]]
+    assert "letters" in answers[4]["types"][0]
+    assert len(answers[5]["rows"]) > 5 and answers[5]["next_offset"] == len(answers[5]["rows"])
+    # A row that does not fit with whole values has parts of them.
+    (row,) = ask(root, ("sql", {"path": "churn", "query": f"SELECT {wide}"}))
+    assert len(row["rows"][0]) == 200 and all("(1000 letters)" in value for value in row["rows"][0])
+
+
+def test_a_schema_of_many_long_names_has_pages(root):
+    shutil.copytree(root / "churn", root / "many-views")
+    with open(root / "many-views" / "views.sql", "a") as script:
+        for i in range(3000):
+            script.write(f"-- {'d' * 900}{i}\nCREATE OR REPLACE VIEW v{i} AS SELECT 1;\n")
+    offset, found = 0, set()
+    for _ in range(200):
+        (page,) = ask(root, ("schema", {"path": "many-views", "offset": offset}))
+        found |= set(page["views"])
+        offset = page.get("next_offset")
+        if offset is None or offset > 200:
+            break
+    assert {"v0", "v99"} <= found and offset is not None
+    shutil.rmtree(root / "many-views")
+
+
+def test_a_script_that_is_too_large_is_not_read(root):
+    shutil.copytree(root / "churn", root / "huge")
+    os.truncate(root / "huge" / "views.sql", 3 << 30)
+    calls = [("schema", {"path": "huge"}), ("schema", {"path": "huge", "name": "gc_summary"}), ("sql", {"path": "huge", "query": "SELECT 1"})]
+    for answer in ask(root, *calls):
+        assert isinstance(answer, str) and "at most 8 MB" in answer, answer
+    shutil.rmtree(root / "huge")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes in folders")
+def test_pipes_are_not_opened(root):
+    os.mkfifo(root / "pipe.nettrace")
+    shutil.copytree(root / "churn", root / "piped")
+    (root / "piped" / "gc.parquet").unlink()
+    os.mkfifo(root / "piped" / "gc.parquet")
+    shutil.copytree(root / "churn", root / "piped-views")
+    (root / "piped-views" / "views.sql").unlink()
+    os.mkfifo(root / "piped-views" / "views.sql")
+    paths = ("pipe.nettrace", "piped", "piped-views")
+    tools = {"open": {}, "explain": {}, "schema": {}, "sql": {"query": "SELECT count(*) FROM gc"}, "heap": {}}
+    calls = [(tool, {"path": path, **more}) for tool, more in tools.items() for path in paths]
+    listed, *answers = ask(root, ("open", {}), *calls)
+    for call, answer in zip(calls, answers):
+        assert isinstance(answer, str) and "pipe" in answer, (call, answer)
+    assert "pipe.nettrace" not in {entry["name"] for entry in listed["entries"]}
+    (root / "pipe.nettrace").unlink()
+    for path in paths[1:]:
+        shutil.rmtree(root / path)
+
+
+def test_a_conversion_that_is_read_stays_and_others_do_not_wait_for_one(root, tmp_path, monkeypatch):
+    import threading
+
+    from tracequet.mcp import MOST_KEPT, Server
+
+    for i in range(MOST_KEPT + 2):
+        shutil.copy(CHURN, tmp_path / f"r{i}.nettrace")
+    server = Server([str(tmp_path)])
+    places = [os.path.realpath(tmp_path / f"r{i}.nettrace") for i in range(MOST_KEPT + 2)]
+    with server._dataset(places[0]) as held:
+        for place in places[1:]:
+            with server._dataset(place) as other:
+                assert os.path.isdir(other)
+        assert os.path.isfile(os.path.join(held, "manifest.json")), "another question reads it"
+    assert not os.path.exists(held), "nobody reads it, and it is not among the last"
+    assert len(os.listdir(server._temporary.name)) == MOST_KEPT
+    # A conversion that goes on keeps nobody else waiting, but those who want the same.
+    goes_on, may_end, run, runs = threading.Event(), threading.Event(), server._run, []
+
+    def slow(arguments):
+        runs.append(arguments[-1])
+        if arguments[-1] == places[0]:
+            goes_on.set()
+            assert may_end.wait(60)
+        return run(arguments)
+
+    monkeypatch.setattr(server, "_run", slow)
+    asked = [threading.Thread(target=server.sql, args=("r0.nettrace", "SELECT 1")) for _ in range(2)]
+    for thread in asked:
+        thread.start()
+    assert goes_on.wait(60)
+    try:
+        assert server.sql(f"r{MOST_KEPT + 1}.nettrace", "SELECT count(*) FROM gc")["rows"] == [[19]]
+    finally:
+        may_end.set()
+    for thread in asked:
+        thread.join()
+    assert runs.count(places[0]) == 1
+    # What failed is tried again.
+    (tmp_path / "broken.nettrace").write_bytes(b"nothing")
+    for _ in range(2):
+        with pytest.raises(Exception, match="broken"):
+            server.sql("broken.nettrace", "SELECT 1")
+    assert runs.count(os.path.realpath(tmp_path / "broken.nettrace")) == 2
+    server.close()

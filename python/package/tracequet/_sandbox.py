@@ -11,6 +11,7 @@ import json
 import math
 import os
 import re
+import stat
 import sys
 from typing import Any, Dict, List, Set, Tuple
 
@@ -24,6 +25,9 @@ MADE = re.compile(r'CREATE OR REPLACE (?P<kind>VIEW|MACRO) (?:"(?P<quoted>(?:[^"
 _CATALOG = re.compile(r"\b(show|describe|summarize|information_schema|(duckdb|pg|pragma|sqlite)_\w+)\b", re.IGNORECASE)
 
 STATEMENTS = ("SELECT", "EXPLAIN")
+
+# Bytes of a script with views: ours has less than 1 MB, with a view for each of 512 payload tables.
+MOST_SCRIPT = 8 << 20
 
 
 def main() -> None:
@@ -87,8 +91,20 @@ def _answer(request: Dict[str, Any]) -> Dict[str, Any]:
         if not passed:
             break
         skipped += passed
-    rows, left = _page(answer, limit, request["letters"], request["bytes"])
-    found: Dict[str, Any] = {"columns": names, "types": types, "rows": rows}
+    letters = request["letters"]
+    names, types = ([_value(text, letters) for text in texts] for texts in (names, types))
+    found: Dict[str, Any] = {"columns": names, "types": types}
+    if request.get("is_schema"):
+        return found
+    # Names, types and rows are one answer. Half of it is for rows.
+    most = request["bytes"]
+    head = _size(found)
+    if head > most // 2:
+        return {"error": f"the names and types of {len(names)} columns take {head} bytes, expected {most // 2} at most: select fewer columns"}
+    rows, left = _page(answer, limit, letters, most - head)
+    if left and not rows:
+        return {"error": f"a row of {len(names)} columns takes more than {most - head} bytes: select fewer columns"}
+    found["rows"] = rows
     if left:
         found["next_offset"] = offset + len(rows)
     return found
@@ -118,10 +134,22 @@ def _script(root: str) -> List[str]:
     """The statements of `views.sql` without comments. Those that load DuckDB's reader of Arrow files are left out: pyarrow reads these."""
     import duckdb
 
-    with open(inside(root, os.path.join(root, "views.sql")), encoding="utf-8") as file:
-        lines = file.read().splitlines()
-    script = "\n".join(line for line in lines if not line.startswith(("INSTALL ", "LOAD ", "--")))
-    return [statement.query.strip() for statement in duckdb.extract_statements(script)]
+    lines = script(root).splitlines()
+    text = "\n".join(line for line in lines if not line.startswith(("INSTALL ", "LOAD ", "--")))
+    return [statement.query.strip() for statement in duckdb.extract_statements(text)]
+
+
+def script(root: str) -> str:
+    """The text of `views.sql`. Fails on what is no file, or larger than a script is."""
+    path = inside(root, os.path.join(root, "views.sql"))
+    # A pipe is opened without waiting for its other end.
+    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError(f"{path} is no file")
+        text = file.read(MOST_SCRIPT + 1)
+    if len(text) > MOST_SCRIPT:
+        raise ValueError(f"{path}: expected a script of at most {MOST_SCRIPT >> 20} MB")
+    return text.decode("utf-8")
 
 
 def _needed(statements: List[str], query: str) -> List[str]:
@@ -144,18 +172,26 @@ def _names(text: str) -> Set[str]:
 
 
 def _page(answer: Any, limit: int, letters: int, most: int) -> Tuple[List[List[Any]], bool]:
-    """Rows that fit into a small answer, and whether there are more. The first row is always given."""
+    """Rows that fit into a small answer, and whether there are more. The values of a first row that does not fit are shortened further."""
     rows: List[List[Any]] = []
-    size = 0
+    # What stands around them.
+    size = 100
     while True:
         fetched = answer.fetchmany(1)
         if not fetched:
             return rows, False
         row = [_value(value, letters) for value in fetched[0]]
-        size += len(json.dumps(row))
-        if rows and (len(rows) >= limit or size > most):
+        if not rows and size + _size(row) > most:
+            row = [_value(value, max(most // len(row) // 8 - 30, 0)) for value in fetched[0]]
+        size += _size(row) + 2
+        if len(rows) >= limit or size > most:
             return rows, True
         rows.append(row)
+
+
+def _size(value: Any) -> int:
+    """Bytes of a value in a message of the protocol: JSON within a text of JSON."""
+    return len(json.dumps(json.dumps(value)))
 
 
 def _value(value: Any, letters: int) -> Any:
