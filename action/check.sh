@@ -36,5 +36,6 @@ if [ $code != 0 ] && [ $code != 2 ]; then exit $code; fi
 mkdir -p "$REPORTS"
 check=(check "$DATASET" --rules "$RULES" --junit "$REPORTS/junit.xml" --markdown "$REPORTS/summary.md" --report "$REPORTS/report.html")
 if [ -n "${NEW:-}" ]; then check+=(--new "$NEW"); fi
-if [ -n "${BASELINE:-}" ]; then check+=(--baseline "$BASELINE"); fi
+# The first run of the baseline has nothing to be compared with.
+if [ -n "${BASELINE:-}" ]; then check+=(--baseline "$BASELINE" --pass-first); fi
 tracequet "${check[@]}"

@@ -78,7 +78,8 @@ pub fn ask(path: &Path) {
     }
     if let Ok(runs) = check::runs(&dataset, &[], None) {
         let all = rules::read("rules", "rules = ['gc.* <= 1', '*.* <= baseline * 1.1 + 5']").unwrap_or_default();
-        let _ = (check::check(&all, &runs, &runs, None), check::compare(&runs, &runs), check::latest(&dataset));
+        let against = check::Against { base: &runs, ..Default::default() };
+        let _ = (check::check(&all, &runs, &against), check::compare(&runs, &runs), check::latest(&dataset));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::analyze::check::{Baseline, Finding, LabelTest, Since, Verdict, check, compare, incomparable};
+use crate::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check, compare, incomparable};
 use crate::analyze::rules;
 use crate::report::TABLES;
 use crate::trace::error::Error;
@@ -70,6 +70,9 @@ pub struct CheckArgs {
     pub baseline: Option<Labels>,
     #[command(flatten)]
     pub limits: BaselineArgs,
+    /// Pass rules about the baseline, with a note, when the checked recordings are its first: they have its labels, and no others have
+    #[arg(long, requires = "baseline")]
+    pub pass_first: bool,
     /// Write the result as JUnit XML
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
@@ -196,7 +199,12 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     for note in notes {
         print_note(&format!("tracequet: {}\n", clean(&note)))?;
     }
-    let findings = check(&rules, &new, &base, args.limits.by.as_deref())?;
+    let begins = |labels: &Labels| Baseline::is_begun_by(source.dataset(), &labels.0, &new);
+    let is_first = args.pass_first && args.baseline.as_ref().is_some_and(begins);
+    if is_first {
+        print_note("tracequet: these are the first recordings of the baseline: later ones are compared with them\n")?;
+    }
+    let findings = check(&rules, &new, &Against { base: &base, by: args.limits.by.as_deref(), is_first })?;
     let facts = Facts { new: new.len(), base: base.len() };
     let text = if args.json {
         check_report::json(&findings)?

@@ -33,7 +33,7 @@ fn runs_whose_collector_is_set_up_otherwise_are_not_comparable() {
         let same = check("again", "plain");
         assert!(same.contains("1 passed"), "{}: {same}", runtime.name);
         for (new, base, why) in [
-            ("limit", "plain", "GC heap hard limit was 0, now 268435456"),
+            ("limit", "plain", "GC heap hard limit was none, now 268435456 bytes"),
             ("alone", "plain", "startup flags was CONCURRENT_GC, now none"),
             ("datas", "fixed", "DATAS was off, now on"),
         ] {

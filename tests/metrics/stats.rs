@@ -389,46 +389,6 @@ fn a_dataset_is_listed_verified_and_recordings_are_removed() {
     assert!(latest.code == Some(0) && latest.out.contains("gc.count.gen2"), "{}", latest.out);
 }
 
-/// The scripts of action.yml, by the environment that it gives them.
-#[cfg(unix)]
-#[test]
-fn the_scripts_of_the_action_convert_and_check() {
-    let text = std::fs::read_to_string(root().join("action.yml")).unwrap();
-    let called: Vec<&str> = text.split("$GITHUB_ACTION_PATH/").skip(1).map(|t| t.split('"').next().unwrap()).collect();
-    assert_eq!(called, ["action/install.sh", "action/check.sh"]);
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    let bin = Path::new(env!("CARGO_BIN_EXE_tracequet")).parent().unwrap();
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let script = |name: &str| {
-        let mut script = std::process::Command::new(root().join(name));
-        script.current_dir(root()).env("PATH", &path).env_remove("GITHUB_STEP_SUMMARY");
-        script
-    };
-    // What is on the PATH is not installed.
-    let installed = script("action/install.sh").args(["latest", "/nonexistent"]).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&installed.stdout).trim(), bin.to_str().unwrap());
-    let check = |kind: &str, baseline: &str| {
-        let mut check = script("action/check.sh");
-        check.env("RECORDINGS", format!("samples/ci/recordings/{kind}-[1-4].nettrace.zst"));
-        check.env("RULES", "samples/ci/perf.toml").env("DATASET", at("lake")).env("REPORTS", at(kind));
-        check.env("LABELS", format!("branch={kind}\n\nnote=two words\n")).env("NEW", format!("branch={kind}"));
-        let output = check.env("BASELINE", baseline).env("GITHUB_STEP_SUMMARY", at("steps.md")).output().unwrap();
-        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
-    };
-    let (code, out) = check("main", "");
-    assert_eq!(code, Some(2), "nothing to compare with yet: {out}");
-    let (code, out) = check("change", "branch=main");
-    assert_eq!(code, Some(3), "{out}");
-    assert!(std::fs::read_to_string(at("change/junit.xml")).unwrap().contains("failures=\"1\""));
-    let summary = std::fs::read_to_string(at("change/summary.md")).unwrap();
-    assert!(std::fs::read_to_string(at("steps.md")).unwrap().ends_with(&summary) && summary.contains("FAILED"));
-    let lake = Dataset::open(at("lake")).unwrap();
-    assert_eq!(lake.recordings()[0].labels["note"], "two words");
-    let (code, _) = check("nothing", "");
-    assert_eq!(code, Some(1), "a pattern that no file has");
-}
-
 /// A link in a circle ends the search no later; one that readers of the table would follow is reported.
 #[cfg(unix)]
 fn links_are_not_followed(lake: &str) {

@@ -4,8 +4,9 @@ mod baseline;
 mod candidate;
 mod fingerprint;
 mod run;
+mod sample;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use tracequet_dataset::read::Dataset;
 use tracequet_trace::error::Result;
@@ -15,16 +16,15 @@ use self::candidate::{Candidate, candidates};
 pub use self::candidate::{LabelTest, labelled};
 pub use self::fingerprint::{TABLES as FINGERPRINT_TABLES, incomparable};
 pub use self::run::Run;
-use self::run::{values, values_known};
+use self::run::{Valued, values, values_known};
+pub use self::sample::FALSE_ALARMS;
+use self::sample::{Sample, SignificanceTest};
 use super::metrics::{Better, Metric, Owner, definition_of};
 use super::rules::{Amount, Bound, Compare, Rule, matches};
-use super::samples::{Shift, least_chance, mann_whitney, median, runs_needed, shift, tails};
+use super::samples::{Shift, least_chance, mann_whitney, median, runs_needed, shift};
 
 /// A difference that chance makes less often than this is one.
 pub const CHANCE: f64 = 0.05;
-
-/// Of rules that compare runs of the same program, at most this part fails.
-pub const FALSE_ALARMS: f64 = 0.02;
 
 /// The runs of a dataset that have all of these labels, and one of these keys if there are some. Recordings that could not be
 /// read are among them, and all of which the entry is damaged.
@@ -73,7 +73,7 @@ pub struct Finding {
     pub verdict: Verdict,
     /// Whether a failure is only reported.
     pub is_warning: bool,
-    /// Median of the new runs, and how many they are.
+    /// Median of the new runs, and how many they are. Runs that belong together have one value in it, their median ([`Against::by`]).
     pub value: Option<f64>,
     /// See `value`.
     pub runs: usize,
@@ -93,15 +93,27 @@ pub struct Finding {
     pub look_at: Option<String>,
 }
 
-/// Holds new runs against rules, where they say so in comparison with a baseline. Runs with the same value of the label `by` belong
-/// together: they count as one where there are enough values for a test.
-pub fn check(rules: &[Rule], new: &[Run], base: &[Run], by: Option<&str>) -> Result<Vec<Finding>> {
+/// What new runs are compared with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Against<'a> {
+    /// The runs of the baseline.
+    pub base: &'a [Run],
+    /// The label whose runs belong together, such as `commit`: those of one value count as one run, their median. A significance test
+    /// takes the runs themselves where there are too few values of the label for one.
+    pub by: Option<&'a str>,
+    /// Whether the new runs are the first ones of the baseline: rules that compare with it pass, and say so.
+    pub is_first: bool,
+}
+
+/// Holds new runs against rules, where they say so in comparison with a baseline.
+pub fn check(rules: &[Rule], new: &[Run], against: &Against<'_>) -> Result<Vec<Finding>> {
     let mut found = Vec::new();
     for rule in rules {
         let wanted: Vec<_> = rule.labels.iter().map(|(name, value)| (name.clone(), true, value.clone())).collect();
         let is_of_rule = |run: &&Run| run.is_damaged || labelled(&run.labels, &wanted);
         let of_rule = |runs: &[Run]| runs.iter().filter(is_of_rule).cloned().collect::<Vec<_>>();
-        let (new, base) = (of_rule(new), of_rule(base));
+        let (new, base) = (of_rule(new), of_rule(against.base));
+        let against = Against { base: &base, ..*against };
         let mut names = BTreeSet::new();
         for metric in new.iter().flat_map(|run| &run.metrics).filter(|metric| matches(&rule.metric, &metric.name)) {
             // The row that says why a family has no values counts only when it is asked for by its own name.
@@ -120,7 +132,7 @@ pub fn check(rules: &[Rule], new: &[Run], base: &[Run], by: Option<&str>) -> Res
             found.push(Finding { why, ..empty(rule, &rule.metric) });
         }
         let mut of_names =
-            names.into_iter().map(|name| judge(rule, name, &new, &base, by)).collect::<Result<Vec<_>>>()?;
+            names.into_iter().map(|name| judge(rule, name, &new, &against)).collect::<Result<Vec<_>>>()?;
         correct(&mut of_names);
         found.extend(of_names);
     }
@@ -180,24 +192,26 @@ fn empty(rule: &Rule, metric: &str) -> Finding {
 }
 
 /// Judges a figure by the least and by the most that it can be, which are mostly the same.
-fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run], by: Option<&str>) -> Result<Finding> {
-    let uses_baseline = matches!(rule.bound, Bound::Baseline { .. });
+fn judge(rule: &Rule, name: &str, new: &[Run], against: &Against<'_>) -> Result<Finding> {
+    let base = if matches!(rule.bound, Bound::Baseline { .. }) { against.base } else { &[] };
+    let against = Against { base, ..*against };
     let own = values(rule, name, new, "that are checked")?;
-    let theirs = if uses_baseline { values(rule, name, base, "of the baseline")? } else { Ok(Default::default()) };
+    let theirs = values(rule, name, base, "of the baseline")?;
+    let sample = |values: Valued<'_>| Sample::of(&values, against.by);
+    let samples = |(least, most)| (sample(least), sample(most));
     let (own, theirs) = match (own, theirs) {
-        (Ok(own), Ok(theirs)) => (own, theirs),
+        (Ok(own), Ok(theirs)) => (samples(own), samples(theirs)),
         (own, theirs) => {
-            let known = |runs: &[Run]| runs.iter().filter_map(|run| run.value(name)).collect::<Vec<f64>>();
-            let (new_values, base_values) = (known(new), if uses_baseline { known(base) } else { Vec::new() });
+            let known = |runs| sample(valued(runs, |run| run.value(name)));
             let undecided = own.err().or(theirs.err());
-            return judge_values(rule, name, (new, base), (&new_values, &base_values), undecided, by);
+            return judge_values(rule, name, (&known(new), &known(base)), new, &against, undecided);
         }
     };
-    let low = judge_values(rule, name, (new, base), (&own.0, &theirs.1), None, by)?;
+    let low = judge_values(rule, name, (&own.0, &theirs.1), new, &against, None)?;
     if own.0 == own.1 && theirs.0 == theirs.1 {
         return Ok(low);
     }
-    let high = judge_values(rule, name, (new, base), (&own.1, &theirs.0), None, by)?;
+    let high = judge_values(rule, name, (&own.1, &theirs.0), new, &against, None)?;
     if low.verdict == high.verdict {
         return Ok(high);
     }
@@ -205,29 +219,33 @@ fn judge(rule: &Rule, name: &str, new: &[Run], base: &[Run], by: Option<&str>) -
     Ok(Finding { verdict: Verdict::Undecided, why, ..high })
 }
 
+/// The runs that have a value, with it.
+fn valued<'r>(runs: &'r [Run], value: impl Fn(&'r Run) -> Option<f64>) -> Valued<'r> {
+    runs.iter().filter_map(|run| Some((run, value(run)?))).collect()
+}
+
 /// Judges a figure by its values in the new runs and in those of the baseline. `undecided` says why they decide nothing.
 fn judge_values(
     rule: &Rule,
     name: &str,
-    (new, base): (&[Run], &[Run]),
-    (own, theirs): (&[f64], &[f64]),
+    (own, theirs): (&Sample, &Sample),
+    new: &[Run],
+    against: &Against<'_>,
     undecided: Option<String>,
-    by: Option<&str>,
 ) -> Result<Finding> {
+    let base = against.base;
     let mut finding = empty(rule, name);
-    (finding.value, finding.runs) = (median(own), own.len());
+    (finding.value, finding.runs) = (own.median(), own.runs());
     let uses_baseline = matches!(rule.bound, Bound::Baseline { .. });
-    if uses_baseline {
-        (finding.baseline, finding.baseline_runs) = (median(theirs), theirs.len());
-    }
-    finding.look_at = worst(name, rule.compare, new, if uses_baseline { base } else { &[] });
+    (finding.baseline, finding.baseline_runs) = (theirs.median(), theirs.runs());
+    finding.look_at = worst(name, rule.compare, new, against);
     let bound = match (rule.bound, finding.baseline) {
         (Bound::Number(bound), _) => Some(bound),
         (Bound::Baseline { factor, more }, Some(baseline)) => Some(baseline * factor + more),
         (Bound::Baseline { .. }, None) => None,
     };
     finding.bound = bound;
-    let judged: Vec<&Run> = new.iter().chain(base.iter().filter(|_| uses_baseline)).collect();
+    let judged: Vec<&Run> = new.iter().chain(base).collect();
     if is_surely_above(rule, name, finding.value, new) {
         finding.verdict = Verdict::Failed;
         finding.why = "at least this many events were lost".into();
@@ -246,6 +264,11 @@ fn judge_values(
         return Ok(finding);
     }
     let (Some(value), Some(bound)) = (finding.value, bound) else {
+        if base.is_empty() && against.is_first {
+            finding.verdict = Verdict::Passed;
+            finding.why = "the first recordings of the baseline: later ones are compared with them".into();
+            return Ok(finding);
+        }
         finding.why = match base.is_empty() {
             true => "the baseline has no recording".into(),
             false => "the baseline has no recording with this figure".into(),
@@ -262,7 +285,7 @@ fn judge_values(
         return Ok(finding);
     }
     let is_exact = definition_of(name)?.is_some_and(|definition| definition.exact);
-    let test = SignificanceTest::of((new, own), (base, theirs), by);
+    let test = SignificanceTest::of((own, theirs), against.by);
     if uses_baseline && !is_exact {
         finding.chance = test.chance(rule.compare);
         finding.shift = shift(&test.own, &test.theirs, FALSE_ALARMS);
@@ -272,7 +295,10 @@ fn judge_values(
         return Ok(finding);
     }
     finding.verdict = Verdict::Failed;
-    finding.why = "the median is outside of the bound".into();
+    finding.why = match against.by {
+        Some(label) => format!("the median by {label} is outside of the bound"),
+        None => "the median is outside of the bound".into(),
+    };
     if new.iter().flat_map(|run| &run.metrics).any(|metric| metric.name == name && metric.owner == Owner::Machine) {
         finding.why += ", of all processes of the recording";
     }
@@ -291,9 +317,10 @@ fn judge_values(
         _ if is_exact => finding.why = "counts are compared as they are".into(),
         None => {
             finding.why = format!(
-                "{} against {} runs: too few for a significance test, so the bound alone decides",
-                own.len(),
-                theirs.len()
+                "{} against {} {}: too few for a significance test, so the bound alone decides",
+                test.own.len(),
+                test.theirs.len(),
+                test.unit
             );
         }
         Some(chance) if chance <= FALSE_ALARMS => finding.why += &test.note,
@@ -312,60 +339,6 @@ fn judge_values(
         }
     }
     Ok(finding)
-}
-
-/// The values that a significance test takes: those of runs, or the medians of runs that belong together.
-struct SignificanceTest {
-    own: Vec<f64>,
-    theirs: Vec<f64>,
-    unit: &'static str,
-    /// What stands behind a difference that it finds.
-    note: String,
-}
-
-impl SignificanceTest {
-    fn of((new, own): (&[Run], &[f64]), (base, theirs): (&[Run], &[f64]), by: Option<&str>) -> SignificanceTest {
-        let of_runs =
-            SignificanceTest { own: own.to_vec(), theirs: theirs.to_vec(), unit: "runs", note: String::new() };
-        let Some(label) = by else { return of_runs };
-        let grouped = |runs: &[Run], values: &[f64]| {
-            let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-            for (run, value) in runs.iter().filter(|run| !run.is_failed).zip(values) {
-                groups.entry(run.labels.get(label).cloned().unwrap_or_default()).or_default().push(*value);
-            }
-            groups.values().filter_map(|values| median(values)).collect::<Vec<f64>>()
-        };
-        let grouped = SignificanceTest {
-            own: grouped(new, own),
-            theirs: grouped(base, theirs),
-            unit: "values of the label",
-            note: String::new(),
-        };
-        if grouped.can_find() {
-            return grouped;
-        }
-        let note = format!(
-            "; {} and {} values of {label} are too few to compare, and runs of one value are more alike than others",
-            grouped.own.len(),
-            grouped.theirs.len()
-        );
-        SignificanceTest { note, ..of_runs }
-    }
-
-    /// Whether any difference would be significant.
-    fn can_find(&self) -> bool {
-        least_chance(self.own.len(), self.theirs.len()) <= 2.0 * FALSE_ALARMS
-    }
-
-    /// The probability that chance makes such a difference in the direction that a rule forbids. `None` for too few values.
-    fn chance(&self, compare: Compare) -> Option<f64> {
-        let [below, above] = tails(&self.own, &self.theirs).filter(|_| self.can_find())?;
-        Some(match compare {
-            Compare::AtMost | Compare::Below => above,
-            Compare::AtLeast | Compare::Above => below,
-            Compare::Equal => (2.0 * below.min(above)).min(1.0),
-        })
-    }
 }
 
 /// Why runs that lost something or could not be read decide nothing.
@@ -431,7 +404,7 @@ fn keeps(compare: Compare, value: f64, bound: f64) -> bool {
 
 /// The run in which the figure is worst, and where in it: the collection, or the type or method with the most, or with
 /// most more than in the baseline if there is one.
-fn worst(name: &str, compare: Compare, runs: &[Run], base: &[Run]) -> Option<String> {
+fn worst(name: &str, compare: Compare, runs: &[Run], against: &Against<'_>) -> Option<String> {
     let high = matches!(compare, Compare::AtMost | Compare::Below | Compare::Equal);
     let key = |run: &&Run| run.value(name).map(|value| if high { value } else { -value });
     let run = runs.iter().filter(|run| run.value(name).is_some()).max_by(|a, b| {
@@ -446,14 +419,15 @@ fn worst(name: &str, compare: Compare, runs: &[Run], base: &[Run]) -> Option<Str
     };
     let inside = match name.contains('[') {
         true => None,
-        false => metric.worst.clone().or_else(|| most_inside(family, run, base)).or_else(longest),
+        false => metric.worst.clone().or_else(|| most_inside(family, run, against)).or_else(longest),
     };
     let place = inside.or_else(|| metric.worst.clone());
     Some(place.map_or_else(|| run.trace_id.clone(), |place| format!("{}, {place}", run.trace_id)))
 }
 
 /// Of a sum over types or methods: the one with the most, or the one that grew most since the baseline.
-fn most_inside(family: &str, run: &Run, base: &[Run]) -> Option<String> {
+fn most_inside(family: &str, run: &Run, against: &Against<'_>) -> Option<String> {
+    let base = against.base;
     let parts = format!("{family}.by_");
     let kind = run.metrics.iter().find(|metric| metric.name.starts_with(&parts))?.name.split('[').next()?;
     let of_kind = run.metrics.iter().filter(|metric| metric.name.split('[').next() == Some(kind));
@@ -462,8 +436,8 @@ fn most_inside(family: &str, run: &Run, base: &[Run]) -> Option<String> {
         return valued.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| format!("most: {name}"));
     }
     let growth = |metric: &Metric| {
-        let before: Vec<f64> = base.iter().map(|run| run.value(&metric.name).unwrap_or_default()).collect();
-        metric.value.unwrap_or_default() - median(&before).unwrap_or_default()
+        let before = valued(base, |run| Some(run.value(&metric.name).unwrap_or_default()));
+        metric.value.unwrap_or_default() - Sample::of(&before, against.by).median().unwrap_or_default()
     };
     // What makes the same error in each run may show any of them to grow.
     let proves = |metric: &&Metric| {

@@ -56,6 +56,13 @@ impl Baseline {
         self.chosen(all, new, |some| read(some, dataset))
     }
 
+    /// Whether new runs are the first ones of a baseline: they have its labels, and no other recording of the dataset has them.
+    pub fn is_begun_by(dataset: &Dataset, wanted: &[LabelTest], new: &[Run]) -> bool {
+        let own: BTreeSet<&str> = new.iter().map(|run| run.trace_id.as_str()).collect();
+        let all: BTreeSet<&str> = candidates(dataset, wanted).iter().map(|one| one.trace_id).collect();
+        !own.is_empty() && own == all
+    }
+
     fn chosen<'c>(
         &self,
         all: Vec<Candidate<'c>>,

@@ -20,6 +20,13 @@ const SETTINGS: &str = "event/Microsoft-Windows-DotNETRuntimeRundown/GCSettingsR
 /// What the control groups of the process allow it.
 const LIMITS: &str = "limits of the container";
 
+/// How the collector is set up.
+const GC_SETTINGS: &str = "GC settings";
+
+/// Bits of the settings of the collector, in words: `GCSettingsFlags` of the layouts.
+const SETTING_BITS: [(u64, &str); 4] =
+    [(2, "large pages"), (4, "frozen segments"), (8, "hard limit by configuration"), (16, "threads without affinity")];
+
 /// Collections of which one at least reports DATAS, where that is on.
 const ENOUGH_COLLECTIONS: usize = 8;
 
@@ -53,7 +60,7 @@ const ASKED: [(&str, &[Asked]); 6] = [
         SETTINGS,
         &[
             (&["hard_limit"], "GC heap hard limit"),
-            (&["bit_settings", "loh_threshold", "gen0_min_budget_config", "gen0_max_budget_config"], "GC settings"),
+            (&["bit_settings", "loh_threshold", "gen0_min_budget_config", "gen0_max_budget_config"], GC_SETTINGS),
         ],
     ),
     ("event_type", &[(&["provider_name"], "providers")]),
@@ -115,7 +122,8 @@ fn add(table: &str, asked: &[Asked], batch: &RecordBatch, values: &mut [BTreeSet
                 Some(text) => (!text.is_empty()).then(|| text.to_owned()),
                 None => column.number(row).filter(|number| *number > 0 || is_of_settings).map(|number| match *name {
                     "keywords" => format!("{number:#x}"),
-                    "memory_limit_bytes" => format!("{number} bytes"),
+                    "hard_limit" if number == 0 => "none".to_owned(),
+                    "memory_limit_bytes" | "hard_limit" => format!("{number} bytes"),
                     "cpu_limit_millicores" => format!("{number} millicores"),
                     _ => number.to_string(),
                 }),
@@ -132,6 +140,10 @@ fn add(table: &str, asked: &[Asked], batch: &RecordBatch, values: &mut [BTreeSet
                 words.remove(0);
                 words = vec![if words.is_empty() { "none".to_owned() } else { words.join(" and ") }];
             }
+            if *name == GC_SETTINGS && !words.is_empty() {
+                let number = |(_, column): &(&str, Column<'_>)| column.number(row).unwrap_or_default();
+                words = vec![settings_in_words(&all.iter().map(number).collect::<Vec<_>>())];
+            }
             if *name == FLAGS && !words.is_empty() {
                 // One event has both, so that a runtime of which the version is known has these flags, and no others.
                 words = vec![words.get(1).cloned().unwrap_or_else(|| "none".to_owned())];
@@ -145,6 +157,19 @@ fn add(table: &str, asked: &[Asked], batch: &RecordBatch, values: &mut [BTreeSet
         }
     }
     Ok(())
+}
+
+/// Bits, least size of an object of the LOH, and bounds of the budget of gen 0, in words.
+fn settings_in_words(settings: &[u64]) -> String {
+    let setting = |place: usize| settings.get(place).copied().unwrap_or_default();
+    let bits = setting(0);
+    let mut words = vec![if bits & 1 == 0 { "not concurrent" } else { "concurrent" }.to_owned()];
+    words.extend(SETTING_BITS.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, word)| (*word).to_owned()));
+    let unknown = SETTING_BITS.iter().fold(bits & !1, |bits, (bit, _)| bits & !bit);
+    let sizes = [("LOH from", setting(1)), ("gen 0 budget from", setting(2)), ("gen 0 budget to", setting(3))];
+    words.extend((unknown != 0).then(|| format!("bits {unknown:#x}")));
+    words.extend(sizes.iter().filter(|(_, size)| *size != 0).map(|(word, size)| format!("{word} {size} bytes")));
+    words.join(", ")
 }
 
 /// Whether the collector adapts its heaps to the application (DATAS), which only its tuning events say; nothing where there were too
@@ -188,4 +213,19 @@ pub fn incomparable(new: &[Run], base: &[Run]) -> Option<String> {
         let list = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(" or ");
         differs.then(|| format!("not comparable: {name} was {}, now {}", list(theirs), list(own)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_the_collector_are_words() {
+        let words = settings_in_words(&[21, 85_000, 0, 0]);
+        assert_eq!(words, "concurrent, frozen segments, threads without affinity, LOH from 85000 bytes");
+        let words = settings_in_words(&[10 | 64, 100_000, 1 << 20, 1 << 25]);
+        let expected = "not concurrent, large pages, hard limit by configuration, bits 0x40, LOH from 100000 bytes, \
+                        gen 0 budget from 1048576 bytes, gen 0 budget to 33554432 bytes";
+        assert_eq!(words, expected);
+    }
 }

@@ -99,24 +99,27 @@ impl Run {
     }
 }
 
+/// Runs, each with its value of a figure.
+pub(super) type Valued<'r> = Vec<(&'r Run, f64)>;
+
 /// The values of a figure in all runs: the least and the most that they can be, or why they decide nothing.
-pub(super) type Values = std::result::Result<(Vec<f64>, Vec<f64>), String>;
+pub(super) type Values<'r> = std::result::Result<(Valued<'r>, Valued<'r>), String>;
 
 /// The values of a figure in all runs. `whose` stands behind the number of runs without one.
-pub(super) fn values(rule: &Rule, name: &str, runs: &[Run], whose: &str) -> Result<Values> {
+pub(super) fn values<'r>(rule: &Rule, name: &str, runs: &'r [Run], whose: &str) -> Result<Values<'r>> {
     let (mut least, mut most, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for run in runs.iter().filter(|run| !run.is_failed) {
         match run.figure(name)? {
-            Figure::Is(value) => (least.push(value), most.push(value)),
-            Figure::Missing(_) if rule.absent_is_zero => (least.push(0.0), most.push(0.0)),
-            Figure::UpTo(value) => (least.push(0.0), most.push(value)),
+            Figure::Is(value) => (least.push((run, value)), most.push((run, value))),
+            Figure::Missing(_) if rule.absent_is_zero => (least.push((run, 0.0)), most.push((run, 0.0))),
+            Figure::UpTo(value) => (least.push((run, 0.0)), most.push((run, value))),
             Figure::Missing(why) => {
                 missing.push((run, why));
                 continue;
             }
         };
     }
-    if let Some(odd) = most.iter().find(|value| !value.is_finite()) {
+    if let Some((_, odd)) = most.iter().find(|(_, value)| !value.is_finite()) {
         return Ok(Err(format!("one of the values {whose} is {odd}, which is not finite")));
     }
     let Some((first, why)) = missing.first() else { return Ok(Ok((least, most))) };

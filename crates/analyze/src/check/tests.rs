@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::metrics::Missing;
 use crate::rules;
@@ -24,9 +26,13 @@ fn run(trace_id: &str, figures: &[(&str, f64)]) -> Run {
     }
 }
 
+fn against(base: &[Run]) -> Against<'_> {
+    Against { base, ..Against::default() }
+}
+
 fn finding(rule: &str, new: &[Run], base: &[Run]) -> Finding {
     let rules = rules::read("perf.toml", &format!("rules = ['{rule}']")).unwrap();
-    let mut found = check(&rules, new, base, None).unwrap();
+    let mut found = check(&rules, new, &against(base)).unwrap();
     assert_eq!(found.len(), 1, "{found:?}");
     found.remove(0)
 }
@@ -121,7 +127,7 @@ fn a_figure_that_was_not_recorded_passes_no_rule() {
             assert!(found.why.contains(why), "{}", found.why);
             let text = format!("[[rule]]\ncheck = '{rule}'\nabsent = 0");
             let rules = rules::read("perf.toml", &text).unwrap();
-            let found = check(&rules, &runs, &[run("b", &[("exception.count", 0.0)])], None).unwrap();
+            let found = check(&rules, &runs, &against(&[run("b", &[("exception.count", 0.0)])])).unwrap();
             assert_eq!((found[0].verdict, found[0].value), (Verdict::Passed, Some(0.0)), "{rule} {missing:?}");
         }
     }
@@ -254,13 +260,13 @@ fn many_comparisons_of_a_rule_need_more() {
     };
     let (base, new): (Vec<Run>, Vec<Run>) = (0..4).map(|n| (of(n, 100.0, 100.0), of(n, 150.0, 100.0))).unzip();
     let text = "rules = ['counter.mean[*] <= baseline + 10%']";
-    let found = check(&rules::read("perf.toml", text).unwrap(), &new, &base, None).unwrap();
+    let found = check(&rules::read("perf.toml", text).unwrap(), &new, &against(&base)).unwrap();
     let one = found.iter().find(|finding| finding.metric == "counter.mean[p/a]").unwrap();
     assert_eq!((one.verdict, one.chance), (Verdict::Undecided, Some(1.0 / 70.0)), "{one:?}");
     assert!(one.why.contains("among 2 comparisons"), "{}", one.why);
     // The one that is named is one comparison.
     let text = "rules = ['counter.mean[p/a] <= baseline + 10%']";
-    let found = check(&rules::read("perf.toml", text).unwrap(), &new, &base, None).unwrap();
+    let found = check(&rules::read("perf.toml", text).unwrap(), &new, &against(&base)).unwrap();
     assert_eq!(found[0].verdict, Verdict::Failed);
 }
 
@@ -275,7 +281,9 @@ fn runs_of_one_commit_count_as_one_where_there_are_enough() {
         (from..from + count).flat_map(|commit| (0..3).map(move |n| of(commit, n, value + commit as f64))).collect()
     };
     let rules = rules::read("perf.toml", "rules = ['heap.size.max <= baseline * 1.10']").unwrap();
-    let judged = |new: &[Run], base: &[Run]| check(&rules, new, base, Some("commit")).unwrap().remove(0);
+    let judged = |new: &[Run], base: &[Run]| {
+        check(&rules, new, &Against { by: Some("commit"), ..against(base) }).unwrap().remove(0)
+    };
     // Four commits against four: one way of 70, though there are twelve runs on each side.
     let found = judged(&commits(10, 4, 200.0), &commits(0, 4, 100.0));
     assert_eq!((found.verdict, found.chance, found.runs), (Verdict::Failed, Some(1.0 / 70.0), 12));
@@ -290,6 +298,95 @@ fn runs_of_one_commit_count_as_one_where_there_are_enough() {
         found.verdict == Verdict::Failed && found.why.contains("1 and 2 values of commit are too few"),
         "{found:?}"
     );
+}
+
+/// One of ten commits has three quarters of the runs: it weighs no more than another, in the value, baseline, bound and test of a rule.
+#[test]
+fn a_commit_with_many_runs_weighs_as_one() {
+    let commits = |name: &str, sizes: &[(usize, f64)]| -> Vec<Run> {
+        let one = |(commit, (size, ms)): (usize, &(usize, f64))| {
+            let of = |n: usize| {
+                let own = ("gc.pause.max", ms * (1.0 + 0.001 * n as f64));
+                let mut run = run(&format!("{name}{commit}-{n}"), &[own, ("allocation.by_type[A]", *ms)]);
+                run.labels.insert("commit".to_owned(), format!("{name}{commit}"));
+                run
+            };
+            (0..*size).map(of).collect::<Vec<Run>>()
+        };
+        sizes.iter().enumerate().flat_map(one).collect()
+    };
+    let judged = |rule: &str, new: &[Run], base: &[Run]| {
+        let rules = rules::read("perf.toml", &format!("rules = ['{rule}']")).unwrap();
+        check(&rules, new, &Against { by: Some("commit"), ..against(base) }).unwrap().remove(0)
+    };
+    let slow = [&[(2, 1.0); 9][..], &[(30, 3.0)]].concat();
+    let (base, new) = (commits("b", &slow), commits("n", &[(2, 2.0); 9]));
+    for (rule, bound) in [("gc.pause.max <= baseline", 1.0005), ("gc.pause.max <= baseline * 1.10", 1.10055)] {
+        let found = judged(rule, &new, &base);
+        assert_eq!(found.verdict, Verdict::Failed, "{rule} {found:?}");
+        assert_eq!((found.baseline, found.runs, found.baseline_runs), (Some(1.0005), 18, 48));
+        assert!((found.bound.unwrap() - bound).abs() < 1e-9 && (found.value.unwrap() - 2.001).abs() < 1e-9);
+        assert!(found.chance.unwrap() < 0.01 && found.shift.unwrap().estimate > 0.9, "{found:?}");
+        // The other way round, the new commits have one that is slow.
+        assert_eq!(judged(rule, &base, &new).verdict, Verdict::Passed);
+    }
+    // One new commit is too few: its runs are compared with as many of each commit of the baseline.
+    for rule in ["gc.pause.max <= baseline", "gc.pause.max <= baseline * 1.10"] {
+        let found = judged(rule, &commits("n", &[(5, 2.0)]), &base);
+        assert_eq!((found.verdict, found.baseline), (Verdict::Failed, Some(1.0005)), "{found:?}");
+        assert!(found.shift.unwrap().estimate > 0.9 && found.why.contains("1 and 10 values of commit are too few"));
+    }
+    // Runs without any significance: the message counts what was compared.
+    let few = judged("gc.pause.max <= baseline", &commits("n", &[(1, 2.0)]), &commits("b", &[(1, 1.0), (1, 1.0)]));
+    assert!(few.why.starts_with("1 against 2 values of commit: too few"), "{}", few.why);
+    // What grew most is said by commits, too: of ten of the baseline nine had 1.
+    let types = |name: &str, sizes: &[(usize, f64)], b: f64| {
+        let mut runs = commits(name, sizes);
+        for run in &mut runs {
+            let sum = run.value("allocation.by_type[A]").unwrap() + b;
+            run.metrics.extend(self::run("", &[("allocation.by_type[B]", b), ("allocation.bytes", sum)]).metrics);
+        }
+        runs
+    };
+    let found = judged("allocation.bytes <= baseline", &types("n", &[(2, 2.0); 9], 1.5), &types("b", &slow, 1.0));
+    assert_eq!(found.look_at.as_deref(), Some("n0-0, grew most: allocation.by_type[A]"));
+}
+
+/// Runs without a value are left out of the median of their commit, not of that of another one.
+#[test]
+fn a_run_without_a_value_leaves_the_others_where_they_belong() {
+    let of = |key: &str, value: Option<f64>| {
+        let mut run = match value {
+            Some(value) => run(key, &[("heap.size.max", value)]),
+            None => without(key, "heap.size.max", Missing::NotSeen),
+        };
+        run.labels.insert("commit".to_owned(), key[..1].to_owned());
+        run
+    };
+    let runs = [of("a1", None), of("a2", Some(1.0)), of("b1", Some(5.0)), of("b2", Some(7.0)), of("c1", Some(9.0))];
+    let rules = rules::read("perf.toml", "rules = ['heap.size.max <= 5']").unwrap();
+    let found = check(&rules, &runs, &Against { by: Some("commit"), ..Against::default() }).unwrap().remove(0);
+    // The medians are 1, 6 and 9.
+    assert_eq!((found.verdict, found.value, found.runs), (Verdict::Undecided, Some(6.0), 4), "{found:?}");
+}
+
+#[test]
+fn the_first_runs_of_a_baseline_pass_and_say_so() {
+    let rules = "rules = ['gc.count <= baseline', 'gc.count <= 3']";
+    let rules = rules::read("perf.toml", rules).unwrap();
+    let some = [run("a", &[("gc.count", 5.0)])];
+    let judged = |new: &[Run], is_first| {
+        let found = check(&rules, new, &Against { is_first, ..Against::default() }).unwrap();
+        found.into_iter().map(|finding| (finding.verdict, finding.why)).collect::<Vec<_>>()
+    };
+    let first = judged(&some, true);
+    assert!(first[0].0 == Verdict::Passed && first[0].1.contains("the first recordings of the baseline"), "{first:?}");
+    assert_eq!(first[1].0, Verdict::Failed, "a rule about a number needs no baseline");
+    assert_eq!(judged(&some, false)[0], (Verdict::Undecided, "the baseline has no recording".to_owned()));
+    // Losses, and a figure that was not recorded, stay as they are.
+    let [lossy] = some.map(|run| Run { has_losses: true, ..run });
+    assert_eq!(judged(&[lossy], true)[0].0, Verdict::Undecided);
+    assert_eq!(judged(&[run("b", &[])], true)[0].0, Verdict::Undecided);
 }
 
 #[test]
