@@ -270,6 +270,26 @@ fn pauses_belong_to_the_collection_that_starts_in_them() {
     assert_eq!(pauses.signed("suspend_ns"), [Some(200), Some(1100)]);
 }
 
+/// The first stop of a background collection, with a collection of generation 0 inside, is two pauses.
+#[test]
+fn a_stop_for_two_collections_is_split_where_the_second_one_starts() {
+    let dataset = Story::default()
+        .suspend(10, 1, 1)
+        .simple(12, 1, SUSPEND_END)
+        .start(13, 1, 1, 2, BACKGROUND)
+        .start(16, 1, 2, 0, BLOCKING)
+        .end(18, 1, 2, 0)
+        .simple(20, 1, RESTART_END)
+        .end(40, 1, 1, 2)
+        .tell();
+    let gc = dataset.table("gc");
+    assert_eq!(gc.signed("pause_ns"), [Some(600), Some(400)]);
+    let pauses = dataset.table("gc_pause");
+    assert_eq!(pauses.numbers("gc_id"), [1, 2]);
+    assert_eq!(pauses.signed("duration_ns"), [Some(600), Some(400)]);
+    assert_eq!(pauses.signed("suspend_ns"), [Some(200), Some(0)]);
+}
+
 #[test]
 fn an_object_is_followed_in_its_own_runtime_only() {
     let dataset = Story::default()

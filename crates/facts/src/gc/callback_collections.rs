@@ -149,7 +149,8 @@ impl CallbackGcTracker {
         open.nested = !self.open.is_empty();
         let gc_id = open.row.gc_id;
         self.open.push(open);
-        self.pauses.collection(gc_id, false);
+        let rows = self.open.iter_mut().map(|open| &mut open.row);
+        self.pauses.collection(gc_id, false, ts_ns, self.process_id, rows, sink);
         self.mark_lost_pauses();
     }
 

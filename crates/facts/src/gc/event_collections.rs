@@ -174,7 +174,8 @@ impl EventGcTracker {
             starting_on: Some(thread),
             started: true,
         });
-        self.pauses.collection(*next_id, start.kind == Some("background"));
+        let rows = self.open.iter_mut().map(|o| &mut o.row);
+        self.pauses.collection(*next_id, start.kind == Some("background"), ts_ns, self.process.id, rows, sink);
         self.mark_lost_pauses();
     }
 

@@ -1,4 +1,12 @@
 //! Pauses: one thread asks all others to stop, they stop, and they are resumed.
+//!
+//! A stop may hold two collections: a background one and, before it runs beside the program, a blocking one. Then it is two pauses, as
+//! in PerfView: the first until the GCStart of the inner collection, the second from there.
+//!
+//! ```text
+//!  SuspendEEBegin   GCStart 12 (background)   GCStart 13 (gen 0)   GCEnd 13   RestartEEEnd
+//!  |-- pause of 12 --------------------------|-- pause of 13 -----------------|
+//! ```
 
 use crate::fact::{FactSink, Gc, GcId, GcPause};
 
@@ -18,6 +26,7 @@ struct Open {
     /// First collection that started in it, else the one it was begun for.
     gc_id: GcId,
     started_here: bool,
+    /// `gc_id` goes on behind a collection that starts in it, and the time before that is its own.
     is_background: bool,
     /// Events of another thread were lost meanwhile.
     touches_gap: bool,
@@ -38,6 +47,11 @@ pub struct Pauses {
 /// Whether a collection may ask for a pause with this reason; an unknown one may be.
 pub fn is_for_gc(reason: Option<&str>) -> bool {
     reason.is_none_or(|reason| reason.starts_with("SuspendForGC"))
+}
+
+/// Whether a background collection stops the threads with this reason in its course.
+fn is_of_background(reason: Option<&str>) -> bool {
+    reason == Some("SuspendForGCPrep")
 }
 
 /// What a pause was for: a collection (`gc`), or the sampler, a debugger, the end of the process and so on (`other`).
@@ -66,7 +80,7 @@ impl Pauses {
             stopped_ns: None,
             gc_id,
             started_here: false,
-            is_background: false,
+            is_background: gc_id != 0 && is_of_background(reason),
             touches_gap: false,
         });
     }
@@ -105,21 +119,29 @@ impl Pauses {
         self.open.iter().map(|open| open.gc_id).filter(|gc_id| *gc_id != 0).min()
     }
 
-    /// A collection starts.
-    pub fn collection(&mut self, gc_id: GcId, is_background: bool) {
+    /// A collection starts: a pause of a background collection, of which `rows` has the row, ends there.
+    pub fn collection<'r>(
+        &mut self,
+        gc_id: GcId,
+        is_background: bool,
+        ts_ns: i64,
+        process_id: u64,
+        rows: impl Iterator<Item = &'r mut Gc>,
+        sink: &mut impl FactSink,
+    ) {
         // A sampling profiler may be about to stop the same threads: that is no pause for this collection. Of several
         // threads that want to collect, the one that stopped the others last does.
         let for_gc = self.open.iter_mut().filter(|open| is_for_gc(open.reason));
         let stopped = for_gc.enumerate().max_by_key(|(index, open)| (open.stopped_ns, std::cmp::Reverse(*index)));
-        if let Some((_, open)) = stopped
-            && (!open.started_here || open.is_background)
-        {
-            // Of a background collection and a blocking one that start in the same pause, the blocking one takes it up.
-            (open.gc_id, open.started_here, open.is_background) = (gc_id, true, is_background);
-            // No collection starts in two pauses at once: where the ends may be lost, the other one is over.
-            if self.has_gaps {
-                self.lose(|open| open.started_here && open.gc_id != gc_id && is_for_gc(open.reason));
-            }
+        let Some((_, open)) = stopped.filter(|(_, open)| !open.started_here || open.is_background) else { return };
+        if open.is_background && open.start_ts_ns <= ts_ns {
+            open.report(ts_ns, process_id, rows, sink);
+            (open.start_ts_ns, open.stopped_ns) = (ts_ns, Some(ts_ns));
+        }
+        (open.gc_id, open.started_here, open.is_background) = (gc_id, true, is_background);
+        // No collection starts in two pauses at once: where the ends may be lost, the other one is over.
+        if self.has_gaps {
+            self.lose(|open| open.started_here && open.gc_id != gc_id && is_for_gc(open.reason));
         }
     }
 
@@ -152,20 +174,32 @@ impl Pauses {
         thread: u32,
         ts_ns: i64,
         process_id: u64,
-        mut rows: impl Iterator<Item = &'r mut Gc>,
+        rows: impl Iterator<Item = &'r mut Gc>,
         sink: &mut impl FactSink,
     ) {
         let Some(index) = self.index(thread, ts_ns) else { return };
-        let open = self.open.remove(index);
+        self.open.remove(index).report(ts_ns, process_id, rows, sink);
+    }
+}
+
+impl Open {
+    /// The pause up to a time, counted into its collection, if that is among `rows`.
+    fn report<'r>(
+        &self,
+        end_ns: i64,
+        process_id: u64,
+        mut rows: impl Iterator<Item = &'r mut Gc>,
+        sink: &mut impl FactSink,
+    ) {
         let pause = GcPause {
-            gc_id: open.gc_id,
+            gc_id: self.gc_id,
             process_id,
-            kind: kind(open.reason, open.gc_id),
-            reason: open.reason,
-            start_ts_ns: open.start_ts_ns,
-            duration_ns: ts_ns.saturating_sub(open.start_ts_ns),
-            suspend_ns: open.stopped_ns.map_or(0, |at| at.saturating_sub(open.start_ts_ns)),
-            touches_gap: open.touches_gap,
+            kind: kind(self.reason, self.gc_id),
+            reason: self.reason,
+            start_ts_ns: self.start_ts_ns,
+            duration_ns: end_ns.saturating_sub(self.start_ts_ns),
+            suspend_ns: self.stopped_ns.map_or(0, |at| at.saturating_sub(self.start_ts_ns)),
+            touches_gap: self.touches_gap,
         };
         if let Some(row) = rows.find(|row| row.gc_id == pause.gc_id) {
             row.pause_ns = row.pause_ns.saturating_add(pause.duration_ns);
@@ -200,12 +234,56 @@ mod tests {
         rows.iter().filter(|row| row.touches_gap).map(|row| row.gc_id).collect()
     }
 
+    fn start(pauses: &mut Pauses, gc_id: GcId) {
+        pauses.collection(gc_id, false, 1 << 40, 5, std::iter::empty(), &mut Reported::default());
+    }
+
+    #[test]
+    fn a_stop_that_holds_a_background_collection_and_an_inner_one_is_split_where_the_inner_one_starts() {
+        let mut rows = Vec::from_iter((11..=14).map(|gc_id| Gc { gc_id, ..Gc::default() }));
+        let (mut pauses, mut reported) = (Pauses::default(), Reported::default());
+        let mut collection = |pauses: &mut Pauses, gc_id, is_background, ts_ns, reported: &mut Reported| {
+            pauses.collection(gc_id, is_background, ts_ns, 5, rows.iter_mut(), reported);
+        };
+        // The first stop of a background collection, with one of generation 0 inside.
+        pauses.begin(1, FOR_GC, 0, 100);
+        pauses.stopped(1, 110);
+        collection(&mut pauses, 12, true, 120, &mut reported);
+        collection(&mut pauses, 13, false, 150, &mut reported);
+        pauses.end(1, 200, 5, std::iter::empty(), &mut reported);
+        // A later one of its stops, in which another collection starts.
+        pauses.begin(1, Some("SuspendForGCPrep"), 12, 300);
+        pauses.stopped(1, 305);
+        collection(&mut pauses, 14, false, 330, &mut reported);
+        pauses.end(1, 390, 5, std::iter::empty(), &mut reported);
+        // A stop for a collection inside of the background one is all of that collection.
+        pauses.begin(1, FOR_GC, 12, 400);
+        pauses.stopped(1, 405);
+        collection(&mut pauses, 11, false, 430, &mut reported);
+        pauses.end(1, 490, 5, std::iter::empty(), &mut reported);
+        let all: Vec<_> =
+            reported.0.iter().map(|p| (p.gc_id, p.start_ts_ns, p.duration_ns, p.suspend_ns, p.kind)).collect();
+        assert_eq!(
+            all,
+            [
+                (12, 100, 50, 10, "gc"),
+                (13, 150, 50, 0, "gc"),
+                (12, 300, 30, 5, "gc"),
+                (14, 330, 60, 0, "gc"),
+                (11, 400, 90, 5, "gc")
+            ]
+        );
+        // Of the pauses that ended where a collection started, the background collection has the sum.
+        let counted: Vec<_> = rows.iter().map(|row| (row.gc_id, row.pause_ns, row.pause_count)).collect();
+        assert_eq!(counted, [(11, 0, 0), (12, 80, 2), (13, 0, 0), (14, 0, 0)]);
+    }
+
     #[test]
     fn no_pause_is_joined_across_a_gap() {
         let (mut pauses, mut reported) = (Pauses::default(), Reported::default());
         pauses.begin(1, FOR_GC, 0, 100);
         pauses.stopped(1, 110);
-        pauses.collection(7, false);
+        start(&mut pauses, 7);
         pauses.events_lost(Some(1));
         pauses.end(1, 900, 5, std::iter::empty(), &mut reported);
         assert_eq!(reported.0, []);
@@ -225,10 +303,10 @@ mod tests {
     fn a_second_beginning_on_a_thread_shows_that_an_end_is_lost() {
         let (mut pauses, mut reported) = (Pauses::default(), Reported::default());
         pauses.begin(1, FOR_GC, 0, 100);
-        pauses.collection(3, false);
+        start(&mut pauses, 3);
         pauses.begin(1, FOR_GC, 0, 500);
         assert_eq!(take_lost(&mut pauses), [3]);
-        pauses.collection(4, false);
+        start(&mut pauses, 4);
         pauses.end(1, 600, 5, std::iter::empty(), &mut reported);
         assert_eq!(reported.0.iter().map(|p| (p.gc_id, p.duration_ns)).collect::<Vec<_>>(), [(4, 100)]);
     }
@@ -239,10 +317,10 @@ mod tests {
             let mut pauses = Pauses { has_gaps, ..Pauses::default() };
             pauses.begin(1, FOR_GC, 0, 100);
             pauses.stopped(1, 110);
-            pauses.collection(3, false);
+            start(&mut pauses, 3);
             pauses.begin(2, FOR_GC, 0, 500);
             pauses.stopped(2, 510);
-            pauses.collection(4, false);
+            start(&mut pauses, 4);
             assert_eq!(
                 (take_lost(&mut pauses).as_slice(), pauses.open.len()),
                 if has_gaps { (&[3][..], 1) } else { (&[][..], 2) }
@@ -256,7 +334,7 @@ mod tests {
     fn suspensions_of_others_are_told_apart() {
         let (mut pauses, mut reported) = (Pauses::default(), Reported::default());
         pauses.begin(1, Some("SuspendOther"), 0, 1);
-        pauses.collection(9, false);
+        start(&mut pauses, 9);
         pauses.end(1, 2, 5, std::iter::empty(), &mut reported);
         pauses.begin(1, Some("SuspendForGCPrep"), 9, 3);
         pauses.end(1, 4, 5, std::iter::empty(), &mut reported);
@@ -272,7 +350,7 @@ mod tests {
         pauses.begin(1, FOR_GC, 0, 1);
         pauses.begin(2, FOR_GC, 0, 2);
         pauses.stopped(2, 3);
-        pauses.collection(8, false);
+        start(&mut pauses, 8);
         pauses.end(2, 4, 5, std::iter::empty(), &mut reported);
         assert_eq!(reported.0[0].gc_id, 8);
     }

@@ -32,7 +32,10 @@ fn judge(look: &Look<'_>) -> Judged {
     let blocking = full.iter().filter(|gc| !gc.is_background).count();
     let value = blocking as f64 / full.len() as f64;
     let sentence = format!("{blocking} of {} full collections stopped the program.", full.len());
-    let evidence = shared::collections(look, "generation = 2 AND kind <> 'background'");
+    let evidence = shared::collections(
+        look,
+        "generation = 2 AND kind IS DISTINCT FROM 'background' AND heap_object_count = 0 AND coalesce(reason, '') NOT LIKE 'Induced%'",
+    );
     // What costs nothing is no matter.
     let at_most = shared::cost_of_full(look);
     Figure { value, rows: full.len() as u64, at_most, sentence, evidence, ..Figure::default() }.into()

@@ -40,7 +40,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let evidence = format!(
         "SELECT g.gc_id, g.start_ts, g.generation, g.reason, g.pause_ns / 1e6 AS pause_ms, s.own_method FROM gc g \
          LEFT JOIN site s ON s.trace_id = g.trace_id AND s.callsite_id = g.trigger_callsite_id \
-         WHERE {} AND g.reason LIKE 'Induced%' ORDER BY g.start_ts LIMIT 20",
+         WHERE {} AND g.reason LIKE 'Induced%' AND g.heap_object_count = 0 ORDER BY g.start_ts LIMIT 20",
         look.of("g")
     );
     // Of a few collections, one is a large share.
