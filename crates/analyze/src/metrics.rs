@@ -10,7 +10,8 @@ mod seen;
 mod types;
 
 use tracequet_dataset::read::arrow_array::RecordBatch;
-use tracequet_dataset::read::{Column, Dataset, Recording};
+use tracequet_dataset::read::rows::{Row, rows_of};
+use tracequet_dataset::read::{Dataset, Recording};
 use tracequet_trace::error::{Error, Result};
 
 use super::{HeldTexts, held};
@@ -31,9 +32,9 @@ const MAX_TEXT: u64 = 64 << 20;
 /// All figures of a recording: the rows of its table `metric`, or, where that was left out, what the other tables give.
 /// Counts and sums of empty sets are 0 where such events were recorded. Otherwise there is no value, but the reason.
 pub fn metrics(recording: &Recording<'_>) -> Result<Vec<Metric>> {
-    let Ok(table) = recording.table(TABLE) else { return computed(recording) };
+    let Ok(scan) = recording.scan::<MetricRow<'_>>() else { return computed(recording) };
     let mut stored = Stored::of(recording);
-    for batch in table.scan().columns(COLUMNS).batches()? {
+    for batch in scan.batches()? {
         stored.add(&batch?)?;
     }
     Ok(stored.found)
@@ -46,7 +47,7 @@ pub(crate) fn metrics_of_all(dataset: &Dataset, keys: &[&str]) -> Result<Vec<Vec
     let have = dataset.each_batch(
         TABLE,
         keys,
-        |_| Ok(COLUMNS.to_vec()),
+        |_| Ok(<MetricRow<'_> as Row>::COLUMNS.to_vec()),
         |place, batch| stored.get_mut(place).map_or(Ok(()), |stored| stored.add(batch)),
     )?;
     let figures = |((recording, stored), has_them): ((&Recording<'_>, Stored<'_>), bool)| match has_them {
@@ -56,9 +57,9 @@ pub(crate) fn metrics_of_all(dataset: &Dataset, keys: &[&str]) -> Result<Vec<Vec
     recordings.iter().zip(stored).zip(have).map(figures).collect()
 }
 
-/// The columns of figures.
-const COLUMNS: [&str; 9] =
-    ["name", "key", "value", "missing", "observation_count", "worst", "scope", "process_id", "source"];
+tracequet_dataset::row! {
+    struct MetricRow of metric { name, key, value, missing, observation_count, worst, scope, process_id, source }
+}
 
 /// The figures of a recording, as the rows of its table `metric` come.
 struct Stored<'r> {
@@ -74,23 +75,17 @@ impl<'r> Stored<'r> {
     }
 
     fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        let column = |name| Column::of(batch, name);
-        let (name, key, value) = (column("name")?, column("key")?, column("value")?);
-        let (observations, worst) = (column("observation_count")?, column("worst")?);
-        let (missing, source) = (column("missing")?, column("source")?);
-        let (scope, process) = (column("scope")?, column("process_id")?);
         let Stored { recording, found, texts } = self;
-        for row in 0..batch.num_rows() {
-            let (name, key) = (name.text(row).unwrap_or_default(), key.text(row));
-            texts.count(name.len() + key.map_or(0, str::len))?;
+        for row in rows_of::<MetricRow<'_>>(batch)? {
+            texts.count(row.name.len() + row.key.map_or(0, str::len))?;
             found.push(Metric {
-                name: full_name(name, key),
-                value: value.real(row),
-                missing: missing.text(row).and_then(Missing::of_word),
-                observations: observations.number(row).unwrap_or_default(),
-                worst: worst.text(row).map(|worst| texts.copy(worst)).transpose()?,
-                owner: Owner::of_columns(scope.text(row), process.number(row)),
-                source: source.text(row).map(|source| texts.copy(source)).transpose()?,
+                name: full_name(row.name, row.key),
+                value: row.value,
+                missing: row.missing.and_then(Missing::of_word),
+                observations: row.observation_count,
+                worst: row.worst.map(|worst| texts.copy(worst)).transpose()?,
+                owner: Owner::of_columns(row.scope, row.process_id),
+                source: row.source.map(|source| texts.copy(source)).transpose()?,
             });
         }
         if found.len() > MAX_METRICS {

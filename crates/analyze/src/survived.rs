@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
 
-use arrow_array::RecordBatch;
-use tracequet_dataset::read::{Column, Recording};
+use tracequet_dataset::read::Recording;
 use tracequet_facts::fact::NON_GC_HEAP;
 use tracequet_trace::error::{Error, Named, Result};
 
 use self::ranges::{Range, Ranges};
 use super::{HeldTexts, held};
 use crate::collection::{Collection, Doubt, Effect, Said};
+use crate::rows::each_row;
 
 /// Ranges held in memory, unless one collection alone has more.
 const MAX_RANGES: u64 = 4 << 20;
@@ -226,82 +226,44 @@ fn absent(gc: &Gc, recorded: &Recorded<'_>, before: Option<u8>, address: u64) ->
     Fate::Dead
 }
 
-/// Batches of a table that may have rows of these collections.
-fn batches(
-    recording: &Recording<'_>,
-    table: &str,
-    columns: &[&str],
-    ids: &RangeInclusive<u32>,
-    mut each: impl FnMut(&RecordBatch) -> Result<()>,
-) -> Result<()> {
-    let table = recording.table(table)?;
-    let scan = table.scan().columns(columns.iter().copied());
-    for batch in scan.between("gc_id", u64::from(*ids.start())..=u64::from(*ids.end())).batches()? {
-        each(&batch?)?;
+tracequet_dataset::row! {
+    struct GcRow of gc {
+        gc_id, generation, kind, start_ts_ns, complete, surviving_range_count, moved_range_count, process_id,
+        clr_instance_id
     }
-    Ok(())
-}
-
-fn gc_id(column: &Column<'_>, row: usize) -> u32 {
-    column.number(row).and_then(|n| u32::try_from(n).ok()).unwrap_or_default()
-}
-
-fn byte(column: &Column<'_>, row: usize) -> Option<u8> {
-    column.number(row).and_then(|n| u8::try_from(n).ok())
 }
 
 fn collections(recording: &Recording<'_>) -> Result<BTreeMap<u32, Gc>> {
     let (mut found, mut texts) = (BTreeMap::new(), HeldTexts::of(recording, "gc"));
-    let names = [
-        "gc_id",
-        "generation",
-        "kind",
-        "start_ts_ns",
-        "complete",
-        "surviving_range_count",
-        "moved_range_count",
-        "process_id",
-        "clr_instance_id",
-    ];
-    batches(recording, "gc", &names, &(0..=u32::MAX), |batch| {
-        let [id, generation, kind, start, complete, surviving, moved, process, clr] =
-            names.map(|name| Column::of(batch, name));
-        let (id, generation, kind, start) = (id?, generation?, kind?, start?);
-        let (complete, surviving, moved, process, clr) = (complete?, surviving?, moved?, process?, clr?);
-        for row in 0..batch.num_rows() {
-            let number = |column: &Column<'_>| column.number(row).unwrap_or_default();
-            let gc = Gc {
-                runtime: (number(&process), number(&clr)),
-                generation: byte(&generation, row),
-                kind: kind.text(row).map(|kind| texts.copy(kind)).transpose()?,
-                start_ns: number(&start) as i64,
-                complete: complete.number(row) == Some(1),
-                ranges: number(&surviving).saturating_add(number(&moved)),
-            };
-            found.insert(gc_id(&id, row), gc);
-        }
-        held(recording, "gc", found.len() as u64, 2 * size_of::<Gc>() as u64)
+    each_row::<GcRow<'_>>(recording, 2 * size_of::<Gc>() as u64, |row| {
+        let gc = Gc {
+            runtime: (row.process_id, u64::from(row.clr_instance_id)),
+            generation: row.generation,
+            kind: row.kind.map(|kind| texts.copy(kind)).transpose()?,
+            start_ns: row.start_ts_ns,
+            complete: row.complete,
+            ranges: u64::from(row.surviving_range_count).saturating_add(u64::from(row.moved_range_count)),
+        };
+        found.insert(row.gc_id, gc);
+        Ok(())
     })?;
     Ok(found)
 }
 
+tracequet_dataset::row! {
+    struct BoundRow of gc_generation_range { gc_id, phase, generation, range_start, range_length }
+}
+
 /// Reads the bounds of the collections that have a place in `heaps`, all of which are among `ids`.
 fn bounds(recording: &Recording<'_>, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {
-    let names = ["gc_id", "phase", "generation", "range_start", "range_length"];
     let mut rows = 0;
-    batches(recording, "gc_generation_range", &names, ids, |batch| {
-        rows += batch.num_rows() as u64;
+    let ids = u64::from(*ids.start())..=u64::from(*ids.end());
+    recording.scan::<BoundRow<'_>>()?.between("gc_id", ids).each::<BoundRow<'_>>(|row| {
+        rows += 1;
         held(recording, "gc_generation_range", rows, 24)?;
-        let [id, at, generation, start, length] = names.map(|name| Column::of(batch, name));
-        let (id, at, generation, start, length) = (id?, at?, generation?, start?, length?);
-        for row in 0..batch.num_rows() {
-            let Some(heap) = heaps.get_mut(&gc_id(&id, row)) else { continue };
-            let list = if at.text(row) == Some("end") { &mut heap.after } else { &mut heap.before };
-            if let (Some(g), Some(start), Some(length)) =
-                (byte(&generation, row), start.number(row), length.number(row))
-            {
-                list.push((g, start, length));
-            }
+        if let Some(heap) = heaps.get_mut(&row.gc_id) {
+            let list = if row.phase == "end" { &mut heap.after } else { &mut heap.before };
+            list.push((row.generation, row.range_start, row.range_length));
         }
         Ok(())
     })

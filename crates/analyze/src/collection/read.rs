@@ -1,19 +1,39 @@
 //! The collections of a recording, from the tables of a dataset.
 
 use std::collections::HashMap;
-use std::ops::RangeInclusive;
 
-use tracequet_dataset::read::{Column, Recording, arrow_array::RecordBatch};
+use tracequet_dataset::read::Recording;
+use tracequet_dataset::row;
 use tracequet_trace::error::{Error, Evidence, Result};
 
 use super::rules::{Bound, Collection, Range};
 use crate::held;
+use crate::rows::each_row;
 
 /// The tables that collections are found in.
 pub const TABLES: [&str; 4] = ["gc", "gc_generation_range", "gc_surviving_range", "gc_moved_range"];
 
 /// Ranges held in memory, unless one collection alone has more: 32 bytes each.
 const MAX_RANGES: u64 = 4 << 20;
+
+row! {
+    struct GcRow of gc {
+        gc_id, generation, kind, start_ts_ns, end_ts_ns, complete, surviving_range_count, moved_range_count, process_id,
+        clr_instance_id, gc_number
+    }
+}
+
+row! {
+    struct BoundRow of gc_generation_range { gc_id, phase, generation, range_start, range_length }
+}
+
+row! {
+    struct SurvivingRow of gc_surviving_range { gc_id, range_start, range_length, length_kind }
+}
+
+row! {
+    struct MovedRow of gc_moved_range { gc_id, old_range_start, new_range_start, range_length, length_kind }
+}
 
 struct Gc {
     ranges: u64,
@@ -69,98 +89,53 @@ fn fill(recording: &Recording<'_>, some: &mut [Gc]) -> Result<()> {
     let ids = first..=last;
     places.shrink_to_fit();
     let mut rows_held = 0;
-    let mut place = |id: u64, each: &mut dyn FnMut(&mut Collection)| {
-        let place = u32::try_from(id).ok().and_then(|id| places.get(&id)).and_then(|place| some.get_mut(*place));
+    let mut place = |id: u32, each: &mut dyn FnMut(&mut Collection)| {
+        let place = places.get(&id).and_then(|place| some.get_mut(*place));
         if let Some(gc) = place {
             rows_held += 1;
             each(&mut gc.collection);
         }
         held(recording, "ranges", rows_held, size_of::<Range>() as u64)
     };
-    let names = ["phase", "generation", "range_start", "range_length"];
-    rows(recording, "gc_generation_range", names, &ids, |id, [phase, generation, start, length], row| {
-        let generation = generation.number(row).and_then(|generation| u8::try_from(generation).ok());
-        let Some(generation) = generation else { return Ok(()) };
-        let bound = Bound { generation, start: number(start, row), length: number(length, row) };
-        let is_end = phase.text(row) == Some("end");
-        place(id, &mut |gc| if is_end { gc.after.push(bound) } else { gc.before.push(bound) })
+    let ids = u64::from(*ids.start())..=u64::from(*ids.end());
+    recording.scan::<BoundRow<'_>>()?.between("gc_id", ids.clone()).each::<BoundRow<'_>>(|row| {
+        let bound = Bound { generation: row.generation, start: row.range_start, length: row.range_length };
+        let is_end = row.phase == "end";
+        place(row.gc_id, &mut |gc| if is_end { gc.after.push(bound) } else { gc.before.push(bound) })
     })?;
-    for (table, old, new) in
-        [("gc_surviving_range", "range_start", "range_start"), ("gc_moved_range", "old_range_start", "new_range_start")]
-    {
-        let names = [old, new, "range_length", "length_kind"];
-        rows(recording, table, names, &ids, |id, [start, new_start, length, kind], row| {
-            let range = Range {
-                start: number(start, row),
-                new_start: number(new_start, row),
-                length: number(length, row),
-                clamped: kind.text(row) == Some("clamped"),
-            };
-            place(id, &mut |gc| gc.ranges.push(range))
-        })?;
-    }
-    Ok(())
-}
-
-fn number(column: &Column<'_>, row: usize) -> u64 {
-    column.number(row).unwrap_or_default()
-}
-
-/// Calls `each` with the rows of a table that may be of these collections: with their `gc_id`, their columns and the row.
-fn rows<const N: usize>(
-    recording: &Recording<'_>,
-    table: &str,
-    names: [&str; N],
-    ids: &RangeInclusive<u32>,
-    mut each: impl FnMut(u64, &[Column<'_>; N], usize) -> Result<()>,
-) -> Result<()> {
-    // A column may be named twice: where a range stays, its old start is the new one.
-    let mut wanted: Vec<&str> = ["gc_id"].into_iter().chain(names).collect();
-    wanted.dedup();
-    let scan = recording.table(table)?.scan().columns(wanted);
-    for batch in scan.between("gc_id", u64::from(*ids.start())..=u64::from(*ids.end())).batches()? {
-        let batch: RecordBatch = batch?;
-        let id = Column::of(&batch, "gc_id")?;
-        let mut columns = [id; N];
-        for (column, name) in columns.iter_mut().zip(names) {
-            *column = Column::of(&batch, name)?;
-        }
-        for row in 0..batch.num_rows() {
-            each(number(&id, row), &columns, row)?;
-        }
-    }
-    Ok(())
+    recording.scan::<SurvivingRow<'_>>()?.between("gc_id", ids.clone()).each::<SurvivingRow<'_>>(|row| {
+        let (start, length, clamped) = (row.range_start, row.range_length, row.length_kind == "clamped");
+        let range = Range { start, new_start: start, length, clamped };
+        place(row.gc_id, &mut |gc| gc.ranges.push(range))
+    })?;
+    recording.scan::<MovedRow<'_>>()?.between("gc_id", ids).each::<MovedRow<'_>>(|row| {
+        let range = Range {
+            start: row.old_range_start,
+            new_start: row.new_range_start,
+            length: row.range_length,
+            clamped: row.length_kind == "clamped",
+        };
+        place(row.gc_id, &mut |gc| gc.ranges.push(range))
+    })
 }
 
 fn collections(recording: &Recording<'_>) -> Result<Vec<Gc>> {
     let mut found = Vec::new();
-    let names = [
-        "generation",
-        "kind",
-        "start_ts_ns",
-        "end_ts_ns",
-        "complete",
-        "surviving_range_count",
-        "moved_range_count",
-        "process_id",
-        "clr_instance_id",
-        "gc_number",
-    ];
-    rows(recording, "gc", names, &(0..=u32::MAX), |id, columns, row| {
-        let [generation, kind, start, end, complete, surviving, moved, process, clr, gc_number] = columns;
+    each_row::<GcRow<'_>>(recording, size_of::<Gc>() as u64, |row| {
         let collection = Collection {
-            gc_id: id as u32,
-            runtime: (number(process, row), number(clr, row)),
-            gc_number: number(gc_number, row) as u32,
-            start_ns: number(start, row) as i64,
-            end_ns: end.number(row).map(u64::cast_signed),
-            generation: generation.number(row).and_then(|generation| u8::try_from(generation).ok()),
-            background: Collection::is_background(kind.text(row)),
-            complete: number(complete, row) == 1,
+            gc_id: row.gc_id,
+            runtime: (row.process_id, u64::from(row.clr_instance_id)),
+            gc_number: row.gc_number,
+            start_ns: row.start_ts_ns,
+            end_ns: row.end_ts_ns,
+            generation: row.generation,
+            background: Collection::is_background(row.kind),
+            complete: row.complete,
             ..Collection::default()
         };
-        found.push(Gc { ranges: number(surviving, row).saturating_add(number(moved, row)), collection });
-        held(recording, "gc", found.len() as u64, size_of::<Gc>() as u64)
+        let ranges = u64::from(row.surviving_range_count).saturating_add(u64::from(row.moved_range_count));
+        found.push(Gc { ranges, collection });
+        Ok(())
     })?;
     Ok(found)
 }

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tracequet_dataset::read::{Column, Recording, arrow_array::RecordBatch};
+use tracequet_dataset::read::Recording;
+use tracequet_dataset::read::rows::Row;
+use tracequet_dataset::row;
 use tracequet_trace::error::Result;
 
 use super::build::{Names, RootRow, build};
 use super::graph::HeapGraph;
 use super::limit::Limit;
-use super::snapshots::{Snapshot, number};
+use super::snapshots::Snapshot;
 use super::texts::Texts;
 use super::walk::Walk;
 
@@ -18,6 +20,41 @@ pub const TABLES: [&str; 7] = ["gc", "gc_root", "gc_weak_element", "heap_object"
 
 /// Those of them that have a row for each object or reference.
 pub const LARGE_TABLES: [&str; 3] = ["gc_weak_element", "heap_object", "heap_reference"];
+
+/// A row of a collection.
+trait OfCollection: Row {
+    /// The collection.
+    fn gc_id(row: &Self::Of<'_>) -> u32;
+}
+
+macro_rules! rows_of_collections {
+    ($($name:ident of $table:ident { $($column:ident),+ })+) => {$(
+        row! {
+            struct $name of $table { gc_id, $($column),+ }
+        }
+
+        impl OfCollection for $name<'_> {
+            fn gc_id(row: &Self::Of<'_>) -> u32 {
+                row.gc_id
+            }
+        }
+    )+};
+}
+
+rows_of_collections! {
+    ObjectRow of heap_object { object_id, size_bytes, type_id }
+    ReferenceRow of heap_reference { object_id, target_object_id }
+    WeakRow of gc_weak_element { key_object_id, value_object_id }
+    GcRootRow of gc_root { object_id, root_kind, root_flags, root_id, name }
+}
+
+row! {
+    struct TypeRow of r#type { process_id, type_id, name }
+}
+
+row! {
+    struct MethodRow of method { method_id, namespace, name }
+}
 
 /// Rows between two looks at how much memory they take.
 const STEP: u64 = 1 << 16;
@@ -33,16 +70,16 @@ pub fn read(recording: &Recording<'_>, snapshot: &Snapshot, memory: u64) -> Resu
     let rows = Rows { recording, snapshot };
     let mut walk = Walk::default();
     let is_step = |rows: u64| rows.is_multiple_of(STEP);
-    rows.each("heap_object", ["object_id", "size_bytes", "type_id"], |[id, size, kind], row| {
-        walk.object(number(id, row), number(size, row), number(kind, row));
+    rows.each::<ObjectRow<'_>>(|row| {
+        walk.object(row.object_id, row.size_bytes, row.type_id);
         if is_step(walk.object_count()) { limit.check(&walk, 0) } else { Ok(()) }
     })?;
-    rows.each("heap_reference", ["object_id", "target_object_id"], |[object, target], row| {
-        walk.references.push(number(object, row), number(target, row));
+    rows.each::<ReferenceRow<'_>>(|row| {
+        walk.references.push(row.object_id, row.target_object_id);
         if is_step(walk.reference_count()) { limit.check(&walk, 0) } else { Ok(()) }
     })?;
-    rows.each("gc_weak_element", ["key_object_id", "value_object_id"], |[key, value], row| {
-        walk.dependents.push(number(key, row), number(value, row));
+    rows.each::<WeakRow<'_>>(|row| {
+        walk.dependents.push(row.key_object_id, row.value_object_id);
         if is_step(walk.reference_count()) { limit.check(&walk, 0) } else { Ok(()) }
     })?;
     build(walk, &rows, snapshot, &limit)
@@ -60,79 +97,52 @@ struct Rows<'r, 'd> {
 }
 
 impl Rows<'_, '_> {
-    /// Calls `each` with the rows of a table that are of the snapshot: with their columns, and the row in them.
-    fn each<const N: usize>(
-        &self,
-        table: &str,
-        names: [&str; N],
-        mut each: impl FnMut(&[Column<'_>; N], usize) -> Result<()>,
-    ) -> Result<()> {
-        let gc_id = u64::from(self.snapshot.gc_id);
-        let columns = ["gc_id"].into_iter().chain(names);
-        for batch in self.recording.table(table)?.scan().columns(columns).between("gc_id", gc_id..=gc_id).batches()? {
-            let batch: RecordBatch = batch?;
-            let id = Column::of(&batch, "gc_id")?;
-            let mut columns = [id; N];
-            for (column, name) in columns.iter_mut().zip(names) {
-                *column = Column::of(&batch, name)?;
-            }
-            for row in (0..batch.num_rows()).filter(|row| number(&id, *row) == gc_id) {
-                each(&columns, row)?;
-            }
-        }
-        Ok(())
+    /// Calls `each` with the rows of a table that are of the snapshot.
+    fn each<R: OfCollection>(&self, mut each: impl FnMut(R::Of<'_>) -> Result<()>) -> Result<()> {
+        let gc_id = self.snapshot.gc_id;
+        let scan = self.recording.scan::<R>()?.between("gc_id", u64::from(gc_id)..=u64::from(gc_id));
+        scan.each::<R>(|row| if R::gc_id(&row) == gc_id { each(row) } else { Ok(()) })
     }
 }
 
 impl Names for Rows<'_, '_> {
     fn roots(&self, each: &mut dyn FnMut(RootRow<'_>) -> Result<()>) -> Result<()> {
-        let columns = ["object_id", "root_kind", "root_flags", "root_id", "name"];
-        self.each("gc_root", columns, |[object, kind, flags, id, name], row| {
+        self.each::<GcRootRow<'_>>(|row| {
             each(RootRow {
-                object_id: number(object, row),
-                kind: kind.text(row).unwrap_or("unknown"),
-                flags: number(flags, row) as u32,
-                root_id: number(id, row),
-                name: name.text(row),
+                object_id: row.object_id,
+                kind: row.root_kind,
+                flags: row.root_flags,
+                root_id: row.root_id,
+                name: row.name,
             })
         })
     }
 
     fn type_names(&self, ids: &[u64]) -> Result<Vec<Option<Arc<str>>>> {
-        const NAMES: [&str; 3] = ["process_id", "type_id", "name"];
         let mut wanted: HashMap<u64, Option<Arc<str>>> = ids.iter().map(|id| (*id, None)).collect();
         let mut texts = Texts::default();
-        for batch in self.recording.table("type")?.scan().columns(NAMES).batches()? {
-            let batch = batch?;
-            let [process, id, name] = NAMES.map(|name| Column::of(&batch, name));
-            let (process, id, name) = (process?, id?, name?);
-            for row in 0..batch.num_rows() {
-                let Some(name) = name.text(row).filter(|name| !name.is_empty()) else { continue };
-                let Some(place) = wanted.get_mut(&number(&id, row)) else { continue };
-                if place.is_none() || number(&process, row) == self.snapshot.process_id {
-                    *place = Some(texts.keep(name)?);
-                }
+        self.recording.each::<TypeRow<'_>>(|row| {
+            if row.name.is_empty() {
+                return Ok(());
             }
-        }
+            let Some(place) = wanted.get_mut(&row.type_id) else { return Ok(()) };
+            if place.is_none() || row.process_id == self.snapshot.process_id {
+                *place = Some(texts.keep(row.name)?);
+            }
+            Ok(())
+        })?;
         Ok(ids.iter().map(|id| wanted.get(id).cloned().flatten()).collect())
     }
 
     fn method_names(&self, wanted: &mut HashMap<u64, Option<Arc<str>>>) -> Result<()> {
-        const NAMES: [&str; 3] = ["method_id", "namespace", "name"];
         let mut texts = Texts::default();
-        for batch in self.recording.table("method")?.scan().columns(NAMES).batches()? {
-            let batch = batch?;
-            let [id, namespace, name] = NAMES.map(|name| Column::of(&batch, name));
-            let (id, namespace, name) = (id?, namespace?, name?);
-            for row in 0..batch.num_rows() {
-                let Some(place) = wanted.get_mut(&number(&id, row)) else { continue };
-                let parts = [namespace.text(row), name.text(row)];
-                let parts: Vec<&str> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
-                if !parts.is_empty() {
-                    *place = Some(texts.keep(&parts.join("."))?);
-                }
+        self.recording.each::<MethodRow<'_>>(|row| {
+            let Some(place) = wanted.get_mut(&row.method_id) else { return Ok(()) };
+            let parts: Vec<&str> = [row.namespace, row.name].into_iter().filter(|part| !part.is_empty()).collect();
+            if !parts.is_empty() {
+                *place = Some(texts.keep(&parts.join("."))?);
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }

@@ -1,9 +1,9 @@
 //! The snapshots of a recording: collections in which the heap was walked.
 
-use tracequet_dataset::read::{Column, Recording};
+use tracequet_dataset::read::Recording;
 use tracequet_trace::error::{Error, Evidence, Named, Result};
 
-use crate::held;
+use crate::rows::each_row;
 
 /// A collection in which the heap was walked.
 #[derive(Clone, Debug)]
@@ -30,32 +30,21 @@ impl Snapshot {
     }
 }
 
-/// A number of a column; 0 where there is none.
-pub(super) fn number(column: &Column<'_>, row: usize) -> u64 {
-    column.number(row).unwrap_or_default()
+tracequet_dataset::row! {
+    struct GcRow of gc { gc_id, gc_number, process_id, start_ts_ns, complete, heap_object_count }
 }
 
 /// The snapshots of a recording, the oldest first.
 pub fn snapshots(recording: &Recording<'_>) -> Result<Vec<Snapshot>> {
-    const NAMES: [&str; 6] = ["gc_id", "gc_number", "process_id", "start_ts_ns", "complete", "heap_object_count"];
     let mut found = Vec::new();
-    for batch in recording.table("gc")?.scan().columns(NAMES).batches()? {
-        let batch = batch?;
-        let [id, gc_number, process, start, complete, objects] = NAMES.map(|name| Column::of(&batch, name));
-        let (id, gc_number, process) = (id?, gc_number?, process?);
-        let (start, complete, objects) = (start?, complete?, objects?);
-        for row in (0..batch.num_rows()).filter(|row| number(&objects, *row) > 0) {
-            found.push(Snapshot {
-                gc_id: number(&id, row) as u32,
-                gc_number: number(&gc_number, row) as u32,
-                process_id: number(&process, row),
-                start_ns: number(&start, row) as i64,
-                complete: number(&complete, row) == 1,
-                objects: number(&objects, row),
-            });
+    each_row::<GcRow<'_>>(recording, size_of::<Snapshot>() as u64, |gc| {
+        let objects = u64::from(gc.heap_object_count);
+        if objects > 0 {
+            let GcRow { gc_id, gc_number, process_id, start_ts_ns: start_ns, complete, .. } = gc;
+            found.push(Snapshot { gc_id, gc_number, process_id, start_ns, complete, objects });
         }
-        held(recording, "gc", found.len() as u64, size_of::<Snapshot>() as u64)?;
-    }
+        Ok(())
+    })?;
     found.sort_unstable_by_key(|snapshot| snapshot.gc_id);
     Ok(found)
 }

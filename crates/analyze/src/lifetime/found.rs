@@ -1,6 +1,6 @@
 //! The lifetimes of a recording: from the tables of a dataset, or from what was kept while it was converted.
 
-use tracequet_dataset::read::{Column, Recording};
+use tracequet_dataset::read::Recording;
 use tracequet_facts::fact::AllocationLifetime;
 use tracequet_trace::error::{Error, Evidence, Result};
 use tracequet_trace::guid::Guid;
@@ -109,123 +109,77 @@ fn each_life(samples: &Samples, lives: &[Life], mut each: impl FnMut(Lifetime<'_
     samples.rows().iter().zip(lives).try_for_each(|(sample, life)| each(Lifetime { sample, weight, life }))
 }
 
+tracequet_dataset::row! {
+    struct AllocationRow of allocation {
+        source, ts_ns, process_id, thread_id, callsite_id, type_id, object_id, allocation_bytes, object_count, activity_id
+    }
+}
+
+tracequet_dataset::row! {
+    struct LifetimeRow of allocation_lifetime {
+        ts_ns, process_id, thread_id, callsite_id, type_id, source, object_id, allocation_bytes, object_count,
+        sample_weight, fate, unknown_reason, first_gc_id, end_gc_id, survived_collections, generation_at_end,
+        highest_generation, last_alive_ts_ns, dead_ts_ns, end_object_id, activity_id
+    }
+}
+
 fn samples(recording: &Recording<'_>) -> Result<Samples> {
     let mut samples = Samples::new(recording.max_held());
-    let names = [
-        "source",
-        "ts_ns",
-        "process_id",
-        "thread_id",
-        "callsite_id",
-        "type_id",
-        "object_id",
-        "allocation_bytes",
-        "object_count",
-        "activity_id",
-    ];
-    for batch in recording.table("allocation")?.scan().columns(names).batches()? {
-        let batch = batch?;
-        let mut columns = Vec::with_capacity(names.len());
-        for name in names {
-            columns.push(Column::of(&batch, name)?);
-        }
-        let [source, ts, process, thread, callsite, kind, object, bytes, count, activity] = columns.as_slice() else {
-            continue;
+    recording.each::<AllocationRow<'_>>(|row| {
+        let sample = Sample {
+            thread_id: row.thread_id,
+            callsite_id: row.callsite_id,
+            type_id: row.type_id,
+            allocation_bytes: row.allocation_bytes,
+            object_count: row.object_count,
+            activity_id: guid(row.activity_id),
+            ..Sample::new(row.ts_ns, row.process_id, row.object_id)
         };
-        for row in 0..batch.num_rows() {
-            let number = |column: &Column<'_>| column.number(row).unwrap_or_default();
-            let sample = Sample {
-                thread_id: number(thread),
-                callsite_id: number(callsite) as u32,
-                type_id: number(kind),
-                allocation_bytes: bytes.number(row),
-                object_count: count.real(row),
-                activity_id: guid(activity, row),
-                ..Sample::new(number(ts).cast_signed(), number(process), number(object))
-            };
-            samples.add(source.text(row).unwrap_or_default(), sample);
-        }
-    }
+        samples.add(row.source, sample);
+        Ok(())
+    })?;
     Ok(samples)
 }
 
 /// An id that may not be there.
-fn guid(column: &Column<'_>, row: usize) -> Guid {
-    column.text(row).and_then(Guid::parse).unwrap_or_default()
+fn guid(text: Option<&str>) -> Guid {
+    text.and_then(Guid::parse).unwrap_or_default()
 }
 
 /// Calls `each` with the rows of `allocation_lifetime`, and gives their number.
 fn written_lifetimes(recording: &Recording<'_>, mut each: impl FnMut(&Lifetime<'_>) -> Result<()>) -> Result<u64> {
-    let names = [
-        "ts_ns",
-        "process_id",
-        "thread_id",
-        "callsite_id",
-        "type_id",
-        "source",
-        "object_id",
-        "allocation_bytes",
-        "object_count",
-        "sample_weight",
-        "fate",
-        "unknown_reason",
-        "first_gc_id",
-        "end_gc_id",
-        "survived_collections",
-        "generation_at_end",
-        "highest_generation",
-        "last_alive_ts_ns",
-        "dead_ts_ns",
-        "end_object_id",
-        "activity_id",
-    ];
     let mut rows = 0;
-    for batch in recording.table(TABLE)?.scan().columns(names).batches()? {
-        let batch = batch?;
-        let mut columns = Vec::with_capacity(names.len());
-        for name in names {
-            columns.push(Column::of(&batch, name)?);
-        }
-        let [ts, process, thread, callsite, kind, source, object, bytes, count, weight, rest @ ..] = columns.as_slice()
-        else {
-            continue;
+    recording.each::<LifetimeRow<'_>>(|row| {
+        // What a row stands for has its weight in it.
+        let weight = row.sample_weight.max(1);
+        let sample = Sample {
+            thread_id: row.thread_id,
+            callsite_id: row.callsite_id,
+            type_id: row.type_id,
+            source: Samples::word(row.source),
+            allocation_bytes: row.allocation_bytes.map(|bytes| bytes / u64::from(weight)),
+            object_count: row.object_count.map(|count| count / f64::from(weight)),
+            activity_id: guid(row.activity_id),
+            ..Sample::new(row.ts_ns, row.process_id, row.object_id)
         };
-        let [fate, reason, first, end, survived, at_end, highest, alive, dead, end_object, activity] = rest else {
-            continue;
+        let life = Life {
+            fate: match row.fate {
+                "dead" => Fate::Dead,
+                "alive" => Fate::Alive,
+                _ => Fate::Unknown(Doubt::of(row.unknown_reason.unwrap_or_default())),
+            },
+            first_gc_id: row.first_gc_id,
+            end_gc_id: row.end_gc_id,
+            survived_collections: row.survived_collections,
+            generation_at_end: row.generation_at_end,
+            highest_generation: row.highest_generation,
+            last_alive_ns: row.last_alive_ts_ns,
+            dead_ns: row.dead_ts_ns,
+            end_object_id: row.end_object_id,
         };
-        for row in 0..batch.num_rows() {
-            let number = |column: &Column<'_>| column.number(row).unwrap_or_default();
-            let byte = |column: &Column<'_>| column.number(row).and_then(|number| u8::try_from(number).ok());
-            // What a row stands for has its weight in it.
-            let weight = u32::try_from(number(weight)).unwrap_or(1).max(1);
-            let sample = Sample {
-                thread_id: number(thread),
-                callsite_id: number(callsite) as u32,
-                type_id: number(kind),
-                source: Samples::word(source.text(row).unwrap_or_default()),
-                allocation_bytes: bytes.number(row).map(|bytes| bytes / u64::from(weight)),
-                object_count: count.real(row).map(|count| count / f64::from(weight)),
-                activity_id: guid(activity, row),
-                ..Sample::new(number(ts).cast_signed(), number(process), number(object))
-            };
-            let life = Life {
-                fate: match fate.text(row) {
-                    Some("dead") => Fate::Dead,
-                    Some("alive") => Fate::Alive,
-                    _ => Fate::Unknown(Doubt::of(reason.text(row).unwrap_or_default())),
-                },
-                first_gc_id: number(first) as u32,
-                end_gc_id: number(end) as u32,
-                survived_collections: number(survived) as u32,
-                generation_at_end: byte(at_end),
-                highest_generation: byte(highest),
-                last_alive_ns: number(alive).cast_signed(),
-                dead_ns: dead.number(row).map(u64::cast_signed),
-                end_object_id: number(end_object),
-            };
-            each(&Lifetime { sample: &sample, weight, life: &life })?;
-            rows += 1;
-        }
-    }
+        each(&Lifetime { sample: &sample, weight, life: &life })?;
+        rows += 1;
+        Ok(())
+    })?;
     Ok(rows)
 }

@@ -13,7 +13,11 @@ use tracequet_trace::error::Result;
 use super::found::lifetimes;
 use super::life::{Fate, Lifetime};
 use super::names::{By, Group, Groups};
-use crate::rows::each;
+use crate::rows::each_row;
+
+tracequet_dataset::row! {
+    struct GcRow of gc { gc_id, start_ts_ns, end_ts_ns, generation }
+}
 
 /// Memory of a collection.
 const GC_STORED: u64 = 64;
@@ -38,11 +42,10 @@ pub(super) struct Starts(HashMap<u32, i64>);
 impl Starts {
     fn read(recording: &Recording<'_>) -> Result<(Starts, Vec<FullCollection>)> {
         let (mut starts, mut full) = (Starts::default(), Vec::new());
-        each(recording, GC_STORED, "gc", &["gc_id", "start_ts_ns", "end_ts_ns", "generation"], |row| {
-            let gc_id = row.number(0) as u32;
-            starts.0.insert(gc_id, row.number(1).cast_signed());
-            if row.number(3) >= 2 {
-                full.push(FullCollection { gc_id, end_ns: row.number(2).cast_signed() });
+        each_row::<GcRow<'_>>(recording, GC_STORED, |gc| {
+            starts.0.insert(gc.gc_id, gc.start_ts_ns);
+            if gc.generation.is_some_and(|generation| generation >= 2) {
+                full.extend(gc.end_ts_ns.map(|end_ns| FullCollection { gc_id: gc.gc_id, end_ns }));
             }
             Ok(())
         })?;

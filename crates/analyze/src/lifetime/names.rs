@@ -8,7 +8,7 @@ use tracequet_trace::error::Result;
 
 use super::life::Lifetime;
 use super::samples::Sample;
-use crate::rows::each;
+use crate::rows::each_row;
 use crate::{HeldTexts, held};
 
 /// The tables that methods and types are named by.
@@ -59,6 +59,18 @@ struct Frame {
     written: Rc<str>,
 }
 
+tracequet_dataset::row! {
+    struct TypeRow of r#type { process_id, type_id, name }
+}
+
+tracequet_dataset::row! {
+    struct FrameRow of frame { frame_id, name, assembly, written_name }
+}
+
+tracequet_dataset::row! {
+    struct SiteRow of callsite { callsite_id, frame_id, own_callsite_id }
+}
+
 /// The names of types, and of the methods at call sites.
 pub(super) struct Names {
     by: By,
@@ -73,12 +85,12 @@ impl Names {
         let none: Rc<str> = Rc::from("");
         let mut names = Names { by, types: HashMap::new(), sites: HashMap::new(), frames: BTreeMap::new(), none };
         let mut texts = HeldTexts::of(recording, "type");
-        each(recording, ROW_STORED, "type", &["process_id", "type_id", "name"], |row| {
-            let (key, name) = ((row.number(0), row.number(1)), row.text(2));
+        each_row::<TypeRow<'_>>(recording, ROW_STORED, |row| {
+            let key = (row.process_id, row.type_id);
             // Of several names the last by the alphabet, as in the views.
             let known = names.types.get(&key);
-            if known.is_none_or(|known| &**known < name) {
-                names.types.insert(key, texts.copy(name)?.into());
+            if known.is_none_or(|known| &**known < row.name) {
+                names.types.insert(key, texts.copy(row.name)?.into());
             }
             Ok(())
         })?;
@@ -86,15 +98,15 @@ impl Names {
             return Ok(names);
         }
         let mut texts = HeldTexts::of(recording, "frame");
-        each(recording, ROW_STORED, "frame", &["frame_id", "name", "assembly", "written_name"], |row| {
-            let [name, assembly, written] = [row.text(1), row.text(2), row.text(3)].map(|text| texts.copy(text));
+        each_row::<FrameRow<'_>>(recording, ROW_STORED, |row| {
+            let [name, assembly, written] =
+                [row.name, row.assembly.unwrap_or_default(), row.written_name].map(|text| texts.copy(text));
             let frame = Frame { name: name?.into(), assembly: assembly?.into(), written: written?.into() };
-            names.frames.insert(row.number(0) as u32, frame);
+            names.frames.insert(row.frame_id, frame);
             Ok(())
         })?;
-        each(recording, ROW_STORED, "callsite", &["callsite_id", "frame_id", "own_callsite_id"], |row| {
-            let site = Site { frame: row.number(1) as u32, own: row.number(2) as u32 };
-            names.sites.insert(row.number(0) as u32, site);
+        each_row::<SiteRow<'_>>(recording, ROW_STORED, |row| {
+            names.sites.insert(row.callsite_id, Site { frame: row.frame_id, own: row.own_callsite_id });
             Ok(())
         })?;
         Ok(names)

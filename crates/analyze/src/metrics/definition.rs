@@ -218,10 +218,10 @@ impl Owner {
     }
 
     /// The one of a row of the table.
-    pub(super) fn of_columns(scope: Option<&str>, process: Option<u64>) -> Owner {
+    pub(super) fn of_columns(scope: &str, process: u64) -> Owner {
         match (scope, process) {
-            (Some("machine"), _) => Owner::Machine,
-            (_, Some(id)) if id > 0 => Owner::Process(id),
+            ("machine", _) => Owner::Machine,
+            (_, id) if id > 0 => Owner::Process(id),
             _ => Owner::Unknown,
         }
     }

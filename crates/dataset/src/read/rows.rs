@@ -66,8 +66,15 @@ impl Recording<'_> {
     }
 
     /// Calls `take` with each row of the table. Fails when the recording has no such table, or the table lacks a column.
+    pub fn each<R: Row>(&self, take: impl FnMut(R::Of<'_>) -> Result<()>) -> Result<()> {
+        self.scan::<R>()?.each::<R>(take)
+    }
+}
+
+impl Scan {
+    /// Calls `take` with each row that is read. Fails when a column of `R` is not among those that are read.
     pub fn each<R: Row>(&self, mut take: impl FnMut(R::Of<'_>) -> Result<()>) -> Result<()> {
-        for batch in self.scan::<R>()?.batches()? {
+        for batch in self.batches()? {
             let batch = batch?;
             for row in rows_of::<R>(&batch)? {
                 take(row)?;
