@@ -242,7 +242,7 @@ fn collections(recording: &Recording<'_>) -> Result<BTreeMap<u32, Gc>> {
             kind: row.kind.map(|kind| texts.copy(kind)).transpose()?,
             start_ns: row.start_ts_ns,
             complete: row.complete,
-            ranges: u64::from(row.surviving_range_count).saturating_add(u64::from(row.moved_range_count)),
+            ranges: row.surviving_range_count.saturating_add(row.moved_range_count),
         };
         found.insert(row.gc_id, gc);
         Ok(())

@@ -133,7 +133,7 @@ fn collections(recording: &Recording<'_>) -> Result<Vec<Gc>> {
             complete: row.complete,
             ..Collection::default()
         };
-        let ranges = u64::from(row.surviving_range_count).saturating_add(u64::from(row.moved_range_count));
+        let ranges = row.surviving_range_count.saturating_add(row.moved_range_count);
         found.push(Gc { ranges, collection });
         Ok(())
     })?;

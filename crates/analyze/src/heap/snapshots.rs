@@ -38,7 +38,7 @@ tracequet_dataset::row! {
 pub fn snapshots(recording: &Recording<'_>) -> Result<Vec<Snapshot>> {
     let mut found = Vec::new();
     each_row::<GcRow<'_>>(recording, size_of::<Snapshot>() as u64, |gc| {
-        let objects = u64::from(gc.heap_object_count);
+        let objects = gc.heap_object_count;
         if objects > 0 {
             let GcRow { gc_id, gc_number, process_id, start_ts_ns: start_ns, complete, .. } = gc;
             found.push(Snapshot { gc_id, gc_number, process_id, start_ns, complete, objects });

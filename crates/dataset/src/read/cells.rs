@@ -22,6 +22,14 @@ pub trait Cells<'b>: Sized {
     const IS_NULLABLE: bool = false;
 }
 
+/// A column of a table, as `schemas/tables` has it.
+pub trait TypedColumn {
+    /// Name of the column.
+    const NAME: &'static str;
+    /// Its values in a batch.
+    type Cells<'b>: Cells<'b>;
+}
+
 /// Numbers of one width.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbers<'b, P: ArrowPrimitiveType>(&'b PrimitiveArray<P>);

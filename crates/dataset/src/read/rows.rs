@@ -3,16 +3,9 @@
 use arrow_array::RecordBatch;
 use tracequet_trace::error::Result;
 
-use super::cells::{self, Cells};
+use super::cells;
+pub use super::cells::{Cells, TypedColumn};
 use super::{Recording, Scan};
-
-/// A column of a table, as `schemas/tables` has it.
-pub trait TypedColumn {
-    /// Name of the column.
-    const NAME: &'static str;
-    /// Its values in a batch.
-    type Cells<'b>: Cells<'b>;
-}
 
 /// What a column has in a row.
 pub type ValueOf<'b, C> = <<C as TypedColumn>::Cells<'b> as Cells<'b>>::Value;

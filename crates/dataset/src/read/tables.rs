@@ -4,7 +4,6 @@
 
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type};
 
-use super::cells::{Bools, Nullable, Numbers, Texts, U64Lists, U64s};
-use super::rows::TypedColumn;
+use super::cells::{Bools, Nullable, Numbers, Texts, TypedColumn, U64Lists, U64s};
 
 include!(concat!(env!("OUT_DIR"), "/columns.rs"));
