@@ -6,5 +6,5 @@ mod huge_pages;
 static ALLOCATOR: huge_pages::HugePages = huge_pages::HugePages;
 
 fn main() -> std::process::ExitCode {
-    tracequet::cli::code(std::env::args_os()).into()
+    tracequet_cli::code(std::env::args_os()).into()
 }

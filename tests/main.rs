@@ -11,22 +11,16 @@
 // The fuzz targets ask for libfuzzer's macro: here it is one of tests/hostile/fuzzing.rs.
 extern crate self as libfuzzer_sys;
 
-#[cfg(feature = "cli")]
 mod answers;
 mod callback;
-#[cfg(all(feature = "cli", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod collect;
 mod dataset;
-#[cfg(feature = "packed")]
 mod etl;
-#[cfg(all(feature = "cli", feature = "packed"))]
 mod findings;
 mod hostile;
-#[cfg(feature = "cli")]
 mod lake;
-#[cfg(feature = "cli")]
 mod metrics;
-#[cfg(feature = "cli")]
 mod program;
 mod project;
 mod reader;

@@ -19,7 +19,7 @@ use pyo3::prelude::*;
 /// Runs a command line, the program's name first, and gives its exit code. The process may end in it (Ctrl+C).
 #[pyfunction]
 fn main(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
-    py.detach(|| tracequet::cli::code(arguments))
+    py.detach(|| tracequet_cli::code(arguments))
 }
 
 #[pymodule]

@@ -384,7 +384,6 @@ fn pprof_and_speedscope_name_source_files() {
 }
 
 /// Of a made-up machine, whose scheduler knows how long its threads were blocked.
-#[cfg(feature = "packed")]
 #[test]
 fn blocked_time_is_what_the_scheduler_says() {
     let folder = tempfile::tempdir().unwrap();

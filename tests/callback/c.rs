@@ -37,7 +37,6 @@ fn the_example_in_c_writes_a_recording_without_a_fault() {
     assert!(facts.surviving.iter().all(|r| (r.generation_before, r.generation_after) == (Some(0), Some(0))));
     assert!(facts.end.complete && facts.problems.is_empty(), "{:?}", facts.problems);
 
-    #[cfg(feature = "cli")]
     {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("one.corprof");

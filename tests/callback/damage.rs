@@ -336,7 +336,6 @@ fn a_large_recording_takes_little_memory() {
 }
 
 /// What can be wrong with a recording: its name, its bytes, and the diagnostics that report it.
-#[cfg(feature = "cli")]
 fn damaged() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
     let whole = sample();
     let mut flipped = whole.clone();
@@ -376,7 +375,6 @@ fn damaged() -> Vec<(&'static str, Vec<u8>, &'static [&'static str])> {
     ]
 }
 
-#[cfg(feature = "cli")]
 #[test]
 fn damage_gives_what_could_be_read_a_diagnostic_and_exit_code_2() {
     use std::process::Command;
@@ -431,7 +429,6 @@ fn a_recording_cut_anywhere_is_converted_with_losses() {
 }
 
 /// A packed recording whose packing is cut gives what came.
-#[cfg(feature = "packed")]
 #[test]
 fn a_packed_recording_that_is_cut_gives_what_came() {
     let whole = long(20_000);

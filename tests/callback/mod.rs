@@ -14,7 +14,7 @@ mod heap;
 mod holes;
 mod pairs;
 mod ranges;
-#[cfg(all(feature = "cli", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod readme;
 #[cfg(target_os = "linux")]
 mod runtime;

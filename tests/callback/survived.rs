@@ -211,7 +211,6 @@ fn a_hidden_collection_says_nothing_of_an_object() {
     assert_eq!(seen, [(Some(2), "not_collected"), (None, "unknown")]);
 }
 
-#[cfg(feature = "cli")]
 #[test]
 fn the_command_answers_from_datasets_and_recordings() {
     let run = |arguments: &[&str]| {
@@ -240,7 +239,6 @@ fn the_command_answers_from_datasets_and_recordings() {
     assert!(err.contains("--trace"), "{err}");
 }
 
-#[cfg(feature = "cli")]
 #[test]
 fn the_sql_macros_say_the_same() {
     let Some(python) = crate::support::python::python("the_sql_macros_say_the_same") else { return };

@@ -3,8 +3,8 @@
 mod batches;
 mod column_names;
 mod opened;
-#[cfg(all(feature = "cli", unix))]
+#[cfg(unix)]
 pub mod readers;
-#[cfg(all(feature = "cli", unix))]
+#[cfg(unix)]
 mod relations;
 mod sink;

@@ -36,7 +36,7 @@ mod shipped;
 mod stacks;
 mod text;
 mod tracelogging;
-#[cfg(all(windows, feature = "cli"))]
+#[cfg(windows)]
 mod windows;
 pub mod writer;
 

@@ -6,7 +6,6 @@ use tracequet::trace::reader::Order;
 use tracequet::trace::source::{Input, MappedFile};
 
 use crate::support::collect::{Recording, Seen, mapped, piped};
-#[cfg(feature = "packed")]
 use crate::support::expected::shared_traces;
 use crate::support::mutate::Random;
 use crate::support::writer::{Form, Kind, Row, Writer};
@@ -165,7 +164,6 @@ fn a_story_in_each_form_can_be_cut_anywhere() {
     }
 }
 
-#[cfg(feature = "packed")]
 #[test]
 fn shared_traces_of_every_version_can_be_cut_anywhere() {
     let Some(folder) = shared_traces("shared_traces_of_every_version_can_be_cut_anywhere") else { return };
@@ -229,7 +227,6 @@ fn flipped_bytes_do_no_harm() {
     }
 }
 
-#[cfg(feature = "packed")]
 #[test]
 fn flipped_bytes_do_no_harm_in_other_versions() {
     let Some(folder) = shared_traces("flipped_bytes_do_no_harm_in_other_versions") else { return };

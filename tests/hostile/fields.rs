@@ -121,7 +121,6 @@ fn no_hash_map_has_a_fixed_seed() {
     }
 }
 
-#[cfg(feature = "packed")]
 #[test]
 fn ids_that_collide_under_a_fixed_seed_are_read() {
     use crate::support::expected::shared_traces;

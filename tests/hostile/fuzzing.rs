@@ -209,7 +209,6 @@ fn mutations_of_heap_dumps_do_no_harm() {
 pub fn symbols_of_samples() -> Vec<Vec<u8>> {
     #[allow(unused_mut, reason = "an assembly needs tables")]
     let mut seeds = samples(&["Churn.pdb", "native/probe.pdb"]);
-    #[cfg(feature = "packed")]
     seeds.push(crate::tables::lines::assembly(&seeds[0], &crate::tables::lines::id_of(&seeds[0])));
     seeds
 }

@@ -235,7 +235,6 @@ fn threads_without_end_are_one() {
     assert_eq!(found.codes, ["too_many_threads"]);
 }
 
-#[cfg(feature = "packed")]
 #[test]
 fn no_recording_makes_a_reader_repeat_itself_without_a_bound() {
     use crate::support::expected::{shared_traces, traces_in};

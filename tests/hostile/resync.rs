@@ -7,7 +7,6 @@ use tracequet::trace::error::Severity;
 use tracequet::trace::guid::Guid;
 
 use crate::support::collect::Recording;
-#[cfg(feature = "packed")]
 use crate::support::expected::{shared_traces, traces_in};
 use crate::support::writer::{Form, Kind, Row, Writer};
 
@@ -159,7 +158,6 @@ fn a_zeroed_block_header_is_not_the_end() {
 }
 
 /// Of both, one header in front of a sequence point is zeroed, its kind or all of it.
-#[cfg(feature = "packed")]
 #[test]
 fn real_recordings_with_a_zeroed_header_lose_no_event() {
     let Some(folder) = shared_traces("real_recordings_with_a_zeroed_header_lose_no_event") else { return };
@@ -235,12 +233,10 @@ fn names_without_end_are_bounded() {
     assert_eq!(recording.codes(), ["too_much_text"]);
 }
 
-#[cfg(feature = "packed")]
 const HOLE: usize = 64 << 10;
 
 /// Reads each large real recording with a hole at `positions` places: what is lost lies in the hole or in the block in
 /// which it ends, and that is no more than 5 % of the events, but where the events lie closer than elsewhere.
-#[cfg(feature = "packed")]
 fn worst_holes(test: &str, smallest: usize, positions: usize) {
     let Some(folder) = shared_traces(test) else { return };
     let traces: Vec<_> = [folder.clone(), folder.join("net10")].iter().flat_map(|folder| traces_in(folder)).collect();
@@ -284,12 +280,10 @@ fn worst_holes(test: &str, smallest: usize, positions: usize) {
     assert!(measured >= 3, "{measured} recordings");
 }
 
-#[cfg(feature = "packed")]
 fn zstd_reader(packed: &[u8]) -> impl std::io::Read {
     zstd::stream::read::Decoder::new(std::io::Cursor::new(packed.to_vec())).expect("a decoder")
 }
 
-#[cfg(feature = "packed")]
 #[test]
 fn the_worst_hole_of_64_kb_leaves_most_events() {
     worst_holes("the_worst_hole_of_64_kb_leaves_most_events", 12 << 20, 6);
@@ -339,7 +333,6 @@ fn a_hole_costs_no_more_than_the_blocks_that_it_touches() {
 }
 
 /// The same at many more places: minutes. `cargo test -- --ignored many_holes --nocapture` shows the figures.
-#[cfg(feature = "packed")]
 #[test]
 #[ignore = "takes minutes"]
 fn many_holes_of_64_kb_leave_most_events() {
@@ -383,7 +376,6 @@ fn strict_stops_at_the_first_damage_and_writes_nothing() {
 }
 
 /// Packed zeros behind the header of a V1 recording, which is spooled.
-#[cfg(feature = "packed")]
 #[test]
 fn a_small_packed_file_cannot_fill_the_disk() {
     use std::io::Read;
@@ -401,7 +393,6 @@ fn a_small_packed_file_cannot_fill_the_disk() {
     assert!(recording.events.is_empty() && !recording.end.complete);
 }
 
-#[cfg(feature = "packed")]
 #[test]
 fn recordings_in_one_zip_or_several_members_are_not_passed_over() {
     use std::io::Write;
@@ -427,12 +418,12 @@ fn recordings_in_one_zip_or_several_members_are_not_passed_over() {
     }
 }
 
-#[cfg(all(feature = "cli", unix))]
+#[cfg(unix)]
 fn tracequet() -> std::process::Command {
     std::process::Command::new(env!("CARGO_BIN_EXE_tracequet"))
 }
 
-#[cfg(all(feature = "cli", unix))]
+#[cfg(unix)]
 #[test]
 fn a_fifo_is_opened_once() {
     let folder = tempfile::tempdir().expect("a folder");

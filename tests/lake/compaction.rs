@@ -9,11 +9,11 @@ use tracequet::dataset::read::{Column, Dataset};
 
 use crate::lake::many::content;
 use crate::support::files::{files, sample};
-#[cfg(all(target_os = "linux", feature = "packed"))]
+#[cfg(target_os = "linux")]
 use crate::support::killed::{NAMES, killed_at};
 use crate::support::program::{Run, run};
 use crate::support::python::python;
-#[cfg(all(target_os = "linux", feature = "packed"))]
+#[cfg(target_os = "linux")]
 use crate::support::skip::can_trace;
 
 const SAMPLES: [&str; 5] =
@@ -385,7 +385,7 @@ fn a_damaged_entry_of_a_pack_is_named() {
     assert!(whole == content(&lake));
 }
 
-#[cfg(all(target_os = "linux", feature = "packed"))]
+#[cfg(target_os = "linux")]
 fn copy(from: &Path, to: &Path) {
     if to.exists() {
         std::fs::remove_dir_all(to).unwrap();
@@ -399,7 +399,7 @@ fn copy(from: &Path, to: &Path) {
 
 /// Wherever it is killed: readers of entries find each row at once, a glob finds none twice, and the next run finishes or forgets what
 /// was begun.
-#[cfg(all(target_os = "linux", feature = "packed"))]
+#[cfg(target_os = "linux")]
 #[test]
 fn a_kill_at_each_step_of_a_compaction_loses_nothing_and_doubles_nothing() {
     if !can_trace("a_kill_at_each_step_of_a_compaction_loses_nothing_and_doubles_nothing") {

@@ -2,8 +2,6 @@
 
 #[cfg(target_os = "linux")]
 mod comparable;
-#[cfg(feature = "packed")]
 mod figures;
-#[cfg(feature = "packed")]
 mod gates;
 pub mod stats;

@@ -262,7 +262,6 @@ fn standard_input_is_read_like_a_file() {
     assert_eq!(from_pipe.out, from_file.out.replacen(GC_CHURN, "-", 1));
 }
 
-#[cfg(feature = "packed")]
 #[test]
 fn packed_recordings_are_read_like_plain_ones() {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());

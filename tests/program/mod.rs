@@ -2,7 +2,7 @@
 
 mod cli;
 mod convert;
-#[cfg(all(feature = "packed", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod faults;
 #[cfg(unix)]
 mod interrupt;

@@ -20,11 +20,8 @@ fn recordings(folder: &Path) -> Vec<PathBuf> {
     let sample = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("samples").join(name);
     let mut found =
         ["gc-churn.nettrace", "heap-10.nettrace", "stacks.nettrace", "events.nettrace"].map(sample).to_vec();
-    let made = [
-        ("callbacks.corprof", crate::callback::damage::sample()),
-        #[cfg(feature = "packed")]
-        ("machine.etl", crate::etl::processes::recording()),
-    ];
+    let made =
+        [("callbacks.corprof", crate::callback::damage::sample()), ("machine.etl", crate::etl::processes::recording())];
     for (name, bytes) in made {
         std::fs::write(folder.join(name), bytes).unwrap();
         found.push(folder.join(name));

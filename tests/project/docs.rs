@@ -285,7 +285,8 @@ fn every_option_is_in_a_document() {
 #[test]
 fn examples_in_the_documentation_of_the_library_run() {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["test", "--locked", "--doc", "-p", "tracequet", "-p", "tracequet-convert", "-p", "corprof"]);
+    // Of the whole workspace, so that all that the tests were built with is used again.
+    cargo.args(["test", "--locked", "--doc", "--workspace"]);
     let output = cargo.current_dir(root()).output().expect("cargo");
     let (said, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}{errors}");

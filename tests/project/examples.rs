@@ -3,16 +3,16 @@
 use std::path::Path;
 
 #[allow(dead_code, reason = "an example has a main function, too")]
-#[path = "../../examples/convert.rs"]
+#[path = "../../crates/tracequet/examples/convert.rs"]
 mod convert;
 #[allow(dead_code, reason = "an example has a main function, too")]
-#[path = "../../examples/gc_starts.rs"]
+#[path = "../../crates/tracequet/examples/gc_starts.rs"]
 mod gc_starts;
 #[allow(dead_code, reason = "an example has a main function, too")]
-#[path = "../../examples/read_columns.rs"]
+#[path = "../../crates/tracequet/examples/read_columns.rs"]
 mod read_columns;
 #[allow(dead_code, reason = "an example has a main function, too")]
-#[path = "../../examples/write_corprof.rs"]
+#[path = "../../crates/tracequet/examples/write_corprof.rs"]
 mod write_corprof;
 
 const RECORDING: &str = "samples/gc-churn.nettrace";

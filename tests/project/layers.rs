@@ -1,5 +1,5 @@
 //! What cargo cannot say of the order of the layers: files do not import each other in circles, the program uses the library
-//! by its face, and the crates that read know no Arrow.
+//! and no crate behind it, and the crates that read know no Arrow.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ const CRATES: &[&str] = &[
     "crates/diagnostics-port/src",
     "crates/recorder/src",
     "crates/report/src",
+    "crates/tracequet/src",
     "python/src",
     "schemas/src",
 ];
@@ -83,8 +84,8 @@ fn readers_and_facts_need_no_arrow() {
 }
 
 #[test]
-fn the_program_uses_the_face_of_the_library() {
-    let program = files("src/cli");
+fn the_program_uses_the_library() {
+    let program = files("src");
     assert!(program.len() > 20, "the program was not found");
     for (path, text) in program {
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
@@ -94,6 +95,28 @@ fn the_program_uses_the_face_of_the_library() {
                 .any(|name| behind.starts_with(name));
             assert!(!is_crate, "{}:{}: {line}", path.display(), number + 1);
         }
+    }
+}
+
+#[test]
+fn who_depends_on_the_library_builds_no_command_line() {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).expect("Cargo.lock");
+    let lock: toml::Table = lock.parse().expect("TOML");
+    let packages = lock["package"].as_array().expect("packages");
+    let mut needed = BTreeSet::new();
+    let mut open = vec!["tracequet"];
+    while let Some(name) = open.pop() {
+        if needed.insert(name) {
+            let of_name = packages.iter().filter(|package| package["name"].as_str() == Some(name));
+            let named = of_name.filter_map(|package| package.get("dependencies")?.as_array()).flatten();
+            // A name, and a version behind it where there are several.
+            open.extend(named.filter_map(|name| name.as_str()?.split(' ').next()));
+        }
+    }
+    assert!(needed.contains("tracequet-trace") && needed.contains("parquet"), "{needed:?}");
+    for name in ["tracequet-cli", "clap", "clap_builder", "indicatif", "signal-hook", "terminal_size", "anyhow"] {
+        assert!(packages.iter().any(|package| package["name"].as_str() == Some(name)), "{name}");
+        assert!(!needed.contains(name), "{name}");
     }
 }
 

@@ -3,7 +3,5 @@
 pub mod gcdump;
 mod live_reader;
 mod order;
-#[cfg(feature = "packed")]
 mod packing;
-#[cfg(feature = "packed")]
 mod shared;

@@ -210,7 +210,6 @@ fn the_directory_of_an_archive_is_read_once_for_all_its_recordings() {
     assert!(std::io::Read::read_to_end(&mut reader, &mut Vec::new()).is_err());
 }
 
-#[cfg(feature = "cli")]
 #[test]
 fn every_recording_of_an_archive_is_inspected() {
     let folder = tempfile::tempdir().expect("a folder");

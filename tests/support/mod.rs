@@ -10,21 +10,18 @@ pub mod compare;
 pub mod dataset;
 pub mod dual;
 pub mod events;
-#[cfg(feature = "packed")]
 pub mod expected;
 #[cfg(unix)]
 pub mod fake_runtime;
 pub mod files;
 pub mod imports;
-#[cfg(all(feature = "cli", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 pub mod killed;
-#[cfg(all(feature = "cli", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 pub mod live;
 pub mod mutate;
 pub mod patience;
-#[cfg(feature = "cli")]
 pub mod program;
-#[cfg(feature = "cli")]
 pub mod python;
 pub mod skip;
 pub mod story;

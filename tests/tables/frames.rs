@@ -123,7 +123,6 @@ fn frames_of_a_sample_have_the_names_that_traceevent_gives() {
 }
 
 /// What an address is that belongs to no method is said by where it lies, in tables and in exports.
-#[cfg(feature = "cli")]
 #[test]
 fn frames_without_a_name_say_what_they_are() {
     let kernel = 0xFFFF_8000_0000_1000u64;

@@ -212,7 +212,6 @@ fn waits_are_summed_up_by_the_place_outside_of_the_kernel() {
     }
 }
 
-#[cfg(feature = "cli")]
 #[test]
 fn the_export_of_blocked_time_has_the_stacks_of_the_waits() {
     let (stacks, files) = places();

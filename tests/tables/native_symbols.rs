@@ -175,7 +175,6 @@ fn native_frames_have_the_names_and_lines_of_binutils() {
 }
 
 /// 46 KB of ELF with two million empty units: what is built of a file is bounded, not only what is read of it.
-#[cfg(feature = "cli")]
 #[test]
 fn debug_data_that_says_much_in_few_bytes_takes_little_memory() {
     const TEST: &str = "debug_data_that_says_much_in_few_bytes_takes_little_memory";

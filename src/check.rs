@@ -1,0 +1,324 @@
+//! `tracequet check` and `tracequet compare`: compare runs with rules and with other runs.
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check, compare, incomparable};
+use tracequet::analyze::rules;
+use tracequet::report::TABLES;
+use tracequet::trace::error::Error;
+
+use super::check_report::{self, Facts, MAX_MARKDOWN};
+use super::names::Names;
+use super::output::{Outcome, print_note, print_result};
+use super::page::page_of;
+use super::stats::{Source, shown};
+use super::terminal::{self, ColorArg};
+use super::text::{Color, Columns, clean, wrapped};
+
+pub const ABOUT: &str = "\
+Checks the rules of a file on recordings. A rule may compare them with other recordings. Each recording is a run, and the runs \
+are the samples: medians are compared, and differences that are not significant are ignored. See docs/CI.md.
+
+Exit codes:
+  0  every rule holds, or its severity is warn
+  1  usage error, or nothing could be read
+  2  a rule is undecided: events were lost, the figure was not recorded, or the runs cannot be compared or do not exist
+  3  a rule is broken
+
+Rules of severity warn set no exit code.";
+
+pub const COMPARE_ABOUT: &str = "\
+Compares all metrics of recordings with those of others: medians, and whether their difference is significant (by the test \
+of Mann and Whitney over the runs).";
+
+pub const EXAMPLES: &str = "\
+Examples:
+  tracequet check lake --rules perf.toml
+  tracequet check lake --rules perf.toml --baseline branch=main --junit out.xml --markdown summary.md
+  tracequet check lake --rules perf.toml --baseline branch=main --report report.html
+  tracequet check lake --rules perf.toml --baseline branch=main --last 20 --by commit --since 30d
+  tracequet check lake --rules perf.toml --new commit=1a2b3c --baseline 'branch=main,commit!=1a2b3c'";
+
+pub const COMPARE_EXAMPLES: &str = "\
+Examples:
+  tracequet compare before.nettrace after.nettrace
+  tracequet compare lake-of-main lake-of-branch
+  tracequet compare lake --baseline branch=main --new branch=feature";
+
+/// Bytes that a file of rules may have.
+const MAX_RULES: u64 = 1 << 20;
+
+/// Letters in a line of the result on a page.
+const PAGE_WIDTH: usize = 110;
+
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Dataset (a directory) or recording
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// The rules
+    #[arg(long, value_name = "FILE")]
+    pub rules: PathBuf,
+    /// Recordings to check, by their labels [default: the newest and those with the same labels]
+    #[arg(long, value_name = "LABELS", value_parser = labels)]
+    pub new: Option<Labels>,
+    /// Recordings to compare with, by their labels: branch=main, or scenario=load,branch!=feature; without the checked
+    /// recordings
+    #[arg(long, value_name = "LABELS", value_parser = labels)]
+    pub baseline: Option<Labels>,
+    #[command(flatten)]
+    pub limits: BaselineArgs,
+    /// Pass rules about the baseline, with a note, when the checked recordings are its first: they have its labels, and no others have
+    #[arg(long, requires = "baseline")]
+    pub pass_first: bool,
+    /// Write the result as JUnit XML
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+    /// Write the result as Markdown, also to $GITHUB_STEP_SUMMARY if that is set
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
+    /// Write a page of what was checked, with the result at its top: of the recording, or of all recordings of the dataset
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Colour the verdicts
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorArg::Auto)]
+    pub color: ColorArg,
+}
+
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// Dataset or recording to compare with; with --baseline and --new, the dataset of both
+    #[arg(value_name = "BASE")]
+    pub base: PathBuf,
+    /// Dataset or recording that is compared
+    #[arg(value_name = "NEW", required_unless_present_all = ["baseline", "select_new"])]
+    pub new: Option<PathBuf>,
+    /// Recordings of BASE, by their labels
+    #[arg(long, value_name = "LABELS", value_parser = labels)]
+    pub baseline: Option<Labels>,
+    /// Recordings of NEW (or of BASE), by their labels
+    #[arg(long = "new", id = "select_new", value_name = "LABELS", value_parser = labels)]
+    pub select_new: Option<Labels>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Colour the verdicts
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorArg::Auto)]
+    pub color: ColorArg,
+}
+
+/// Which recordings of a baseline are taken.
+#[derive(Clone, Debug, Args)]
+pub struct BaselineArgs {
+    /// Compare only with the newest N recordings of the baseline, or with --by, those of the newest N values of the label
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub last: Option<u32>,
+    /// Compare only with recordings since a date (2026-11-22), since some days (14d) before the newest checked one, or since the first
+    /// with a label (commit=1a2b3c)
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub since: Option<Since>,
+    /// Label whose recordings belong together, such as commit: each value counts as one run
+    #[arg(long, value_name = "LABEL")]
+    pub by: Option<String>,
+}
+
+impl BaselineArgs {
+    fn wanted(&self) -> Baseline {
+        let mut wanted = Baseline::default();
+        wanted.since.clone_from(&self.since);
+        wanted.last = self.last.and_then(|last| usize::try_from(last).ok());
+        wanted.by.clone_from(&self.by);
+        wanted
+    }
+}
+
+/// Reads `14d`, a date, which may go on with a time, or a label.
+fn since(text: &str) -> Result<Since, String> {
+    if text.contains('=') {
+        return super::values::label(text).map(|(name, value)| Since::Label(name, value));
+    }
+    if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse().ok()) {
+        return Ok(Since::Days(days));
+    }
+    let is_digits = |part: Option<&str>| part.is_some_and(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_date = is_digits(text.get(..4))
+        && text.get(4..5) == Some("-")
+        && is_digits(text.get(5..7))
+        && text.get(7..8) == Some("-")
+        && is_digits(text.get(8..10))
+        && text.get(10..11).is_none_or(|next| next == "T");
+    if is_date {
+        Ok(Since::Moment(text.to_owned()))
+    } else {
+        Err("expected days (14d), a date (2026-11-22) or a label (commit=1a2b3c)".into())
+    }
+}
+
+/// Labels that recordings have to have, or not to have.
+#[derive(Clone, Debug, Default)]
+pub struct Labels(Vec<LabelTest>);
+
+impl Labels {
+    /// Each as the library takes it.
+    pub fn tests(&self) -> &[LabelTest] {
+        &self.0
+    }
+}
+
+/// Reads `NAME=VALUE,NAME!=VALUE`.
+pub fn labels(text: &str) -> Result<Labels, String> {
+    let one = |part: &str| match (part.split_once("!="), part.split_once('=')) {
+        (Some((name, value)), _) => Ok((name.trim().to_owned(), false, value.trim().to_owned())),
+        (None, Some((name, value))) => Ok((name.trim().to_owned(), true, value.trim().to_owned())),
+        (None, None) => Err("expected NAME=VALUE or NAME!=VALUE, separated by commas".to_owned()),
+    };
+    text.split(',').map(one).collect::<Result<_, _>>().map(Labels)
+}
+
+/// Checks the rules, and writes the result in every requested form.
+pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
+    let text = read_rules(&args.rules)?;
+    let rules = rules::read(&args.rules.to_string_lossy(), &text)?;
+    let source = match args.report {
+        Some(_) => Source::open_with(&args.input, &TABLES)?,
+        None => Source::open(&args.input)?,
+    };
+    let new = match &args.new {
+        Some(labels) => source.labelled(&labels.0)?,
+        None => source.latest()?,
+    };
+    let (base, notes) = match &args.baseline {
+        Some(labels) => args.limits.wanted().read(source.dataset(), &labels.0, &new)?,
+        None => Default::default(),
+    };
+    for note in notes {
+        print_note(&format!("tracequet: {}\n", clean(&note)))?;
+    }
+    let begins = |labels: &Labels| Baseline::is_begun_by(source.dataset(), &labels.0, &new);
+    let is_first = args.pass_first && args.baseline.as_ref().is_some_and(begins);
+    if is_first {
+        print_note("tracequet: these are the first recordings of the baseline: later ones are compared with them\n")?;
+    }
+    let findings = check(&rules, &new, &Against { base: &base, by: args.limits.by.as_deref(), is_first })?;
+    let facts = Facts { new: new.len(), base: base.len() };
+    let text = if args.json {
+        check_report::json(&findings)?
+    } else {
+        check_report::text(&findings, &facts, args.color.is_wanted(), terminal::width())
+    };
+    // The result first: a file that cannot be written hides no verdict.
+    let printed = print_result(&text);
+    if let Some(path) = &args.junit {
+        std::fs::write(path, check_report::junit(&findings)).map_err(Error::io(path))?;
+    }
+    if let Some(path) = &args.markdown {
+        let text = check_report::markdown(&findings, &facts, MAX_MARKDOWN);
+        std::fs::write(path, text).map_err(Error::io(path))?;
+    }
+    if let Some(path) = &args.report {
+        let verdict = check_report::text(&findings, &facts, false, PAGE_WIDTH);
+        let html = page_of(source.dataset(), &args.input, None, &verdict, None)?;
+        std::fs::write(path, html).map_err(Error::io(path))?;
+    }
+    if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()).map(PathBuf::from) {
+        append_summary(&path, &findings, &facts).map_err(Error::io(&path))?;
+    }
+    outcome(&findings).printed(printed)
+}
+
+/// The text of a file of rules, or of a pipe, which may be without end.
+fn read_rules(path: &Path) -> anyhow::Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(Error::io(path))?;
+    file.take(MAX_RULES + 1).read_to_string(&mut text).map_err(Error::io(path))?;
+    if text.len() as u64 > MAX_RULES {
+        return Err(Error::Usage(format!("{}: expected rules of at most 1 MiB", path.display())).into());
+    }
+    Ok(text)
+}
+
+/// Appends to what the steps before have written: GitHub refuses a summary that is too large as a whole.
+fn append_summary(path: &Path, findings: &[Finding], facts: &Facts) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
+    let used = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
+    file.write_all(check_report::markdown(findings, facts, MAX_MARKDOWN.saturating_sub(used)).as_bytes())
+}
+
+fn outcome(findings: &[Finding]) -> Outcome {
+    let counted = findings.iter().filter(|finding| !finding.is_warning);
+    match counted.map(|finding| finding.verdict).max() {
+        Some(Verdict::Failed) => Outcome::RuleBroken,
+        Some(Verdict::Undecided) => Outcome::Losses,
+        Some(Verdict::Passed) | None => Outcome::Whole,
+    }
+}
+
+/// Prints all figures of two sets of runs.
+pub fn run_compare(args: &CompareArgs) -> anyhow::Result<Outcome> {
+    let labels = |labels: &Option<Labels>| labels.as_ref().map_or_else(Vec::new, |labels| labels.0.clone());
+    let source = Source::open(&args.base)?;
+    let base = source.labelled(&labels(&args.baseline))?;
+    let new = match &args.new {
+        Some(path) => {
+            let source = Source::open(path)?;
+            source.note_what_is_missing()?;
+            source.labelled(&labels(&args.select_new))?
+        }
+        None => source.labelled(&labels(&args.select_new))?,
+    };
+    if base.is_empty() || new.is_empty() {
+        return Err(Error::Usage("the baseline or the new set is empty".into()).into());
+    }
+    source.note_what_is_missing()?;
+    let why = incomparable(&new, &base);
+    if let Some(why) = &why {
+        print_note(&format!("tracequet: {}\n", clean(why)))?;
+    }
+    let all = compare(&base, &new)?;
+    let text = if args.json {
+        let rows: Vec<_> = all
+            .iter()
+            .map(|d| {
+                serde_json::json!({
+                    "metric": d.metric, "baseline": d.baseline, "value": d.value, "chance": d.chance, "what": d.what,
+                })
+            })
+            .collect();
+        serde_json::to_string_pretty(&serde_json::json!({ "incomparable": why, "metrics": rows }))? + "\n"
+    } else {
+        let mut columns = Columns::new(&["what", "metric", ">before", ">now", ">change", ">chance"]).fitting(&[1], 0);
+        let names = Names::of(all.iter().map(|d| d.metric.as_str()));
+        let is_colored = args.color.is_wanted();
+        for d in &all {
+            let value = |value: Option<f64>| value.map_or_else(String::new, |value| shown(&d.metric, value));
+            let color = match d.what {
+                "worse" => Some(Color::Red),
+                "better" => Some(Color::Green),
+                _ => None,
+            };
+            let cells = [
+                d.what.to_owned(),
+                clean(&names.shown(&d.metric)),
+                value(d.baseline),
+                value(d.value),
+                check_report::change(d.baseline, d.value),
+                d.chance.map_or_else(String::new, |chance| format!("{chance:.3}")),
+            ];
+            columns.colored(cells, color.filter(|_| is_colored));
+        }
+        let mut out = format!("{} runs before, {} now\n", base.len(), new.len());
+        if all.iter().all(|d| d.chance.is_none()) {
+            let few = "too few runs for a significance test; it needs 4 on each side";
+            wrapped(few, terminal::width() - 2).for_each(|line| out.push_str(&format!("  {line}\n")));
+        }
+        columns.print_within(terminal::width(), &mut out);
+        out
+    };
+    let losses = why.is_some() || base.iter().chain(&new).any(|run| run.has_losses);
+    Outcome::with_losses(losses).printed(print_result(&text))
+}

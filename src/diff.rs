@@ -1,0 +1,129 @@
+//! `tracequet diff`: what changed between recordings.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use tracequet::analyze::diff::{By, Options, Per};
+
+use super::check::{Labels, labels};
+use super::compared::{compared, open};
+use super::diff_report::{self, Report};
+use super::output::{Outcome, print_result};
+use super::own::OwnArgs;
+use super::{terminal, values};
+
+pub const ABOUT: &str = "\
+Shows what changed between two recordings, or two sets of recordings: CPU time, allocations, exceptions, waits for locks and other \
+waits by your own methods, types on the heap with what holds those that are more, findings, and metrics. Amounts are divided by \
+requests where all recordings have them, else by seconds. What a side did not record is reported, and never counts as zero. \
+docs/DIFF.md describes the output.
+
+BASE and NEW are recordings, datasets made by convert, directories of recordings, or quoted patterns such as 'before/*.nettrace'. \
+Of several recordings medians are compared, by the test of Mann and Whitney where there are four or more on each side.";
+
+pub const EXAMPLES: &str = "\
+Examples:
+  tracequet diff before.nettrace after.nettrace
+  tracequet diff 'before/*.nettrace' 'after/*.nettrace' --format markdown
+  tracequet diff lake --baseline branch=main --new branch=feature
+  tracequet diff before.nettrace after.nettrace --by type --all
+  tracequet diff before after --json | jq '.sections[] | {what, first: .rows[0]}'";
+
+#[derive(Debug, Args)]
+pub struct DiffArgs {
+    /// Recordings to compare with; with --baseline and --new, the dataset of both
+    #[arg(value_name = "BASE")]
+    pub base: PathBuf,
+    /// Recordings that are compared
+    #[arg(value_name = "NEW", required_unless_present_all = ["baseline", "select_new"])]
+    pub new: Option<PathBuf>,
+    /// Recordings of BASE, by their labels: branch=main, or scenario=load,branch!=feature
+    #[arg(long, value_name = "LABELS", value_parser = labels)]
+    pub baseline: Option<Labels>,
+    /// Recordings of NEW (or of BASE), by their labels
+    #[arg(long = "new", id = "select_new", value_name = "LABELS", value_parser = labels)]
+    pub select_new: Option<Labels>,
+    /// What rows are distinguished by
+    #[arg(long, value_enum, default_value_t = ByArg::Own)]
+    pub by: ByArg,
+    /// What amounts are divided by [default: request where all recordings have 20 or more, else second]
+    #[arg(long, value_enum)]
+    pub per: Option<PerArg>,
+    /// Leave out changes of at most this part of the base
+    #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = values::share)]
+    pub noise: f64,
+    /// Show all rows, those within noise, too
+    #[arg(long)]
+    pub all: bool,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    pub format: DiffFormat,
+    /// The same as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Memory limit for the graph of a heap, as of tracequet heap; a larger heap is left out
+    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = values::size)]
+    pub memory: u64,
+    #[command(flatten)]
+    pub own: OwnArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ByArg {
+    /// The nearest method on the stack that is your own
+    Own,
+    /// That method, and the innermost method of the stack
+    Method,
+    /// That method, and the type of allocations and exceptions
+    Type,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PerArg {
+    /// Requests that came in
+    Request,
+    /// Seconds of the recording
+    Second,
+    /// Nothing: recordings as they are
+    Recording,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum DiffFormat {
+    /// For reading
+    Text,
+    /// For programs
+    Json,
+    /// For documents and pull requests
+    Markdown,
+}
+
+/// Prints what changed. Exit code 2 when recordings have losses or cannot be compared.
+pub fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
+    let base = open(&args.base, &[], &args.own)?;
+    let new = args.new.as_deref().map(|path| open(path, &[], &args.own)).transpose()?;
+    let by = match args.by {
+        ByArg::Own => By::Own,
+        ByArg::Method => By::Method,
+        ByArg::Type => By::Type,
+    };
+    let mut options = Options::default();
+    options.noise = args.noise;
+    options.per = args.per.map(|per| match per {
+        PerArg::Request => Per::Request,
+        PerArg::Second => Per::Second,
+        PerArg::Recording => Per::Recording,
+    });
+    let (base, new) = ((&base, args.baseline.as_ref()), (new.as_ref().unwrap_or(&base), args.select_new.as_ref()));
+    let compared = compared(base, new, by, options, args.memory)?;
+    compared.print_notes()?;
+    let losses = compared.has_losses();
+    let beside = if args.by == ByArg::Method { "innermost" } else { "type" };
+    let report = Report { compared, noise: args.noise, beside, all: args.all };
+    let text = match if args.json { DiffFormat::Json } else { args.format } {
+        DiffFormat::Text => diff_report::text(&report, terminal::width()),
+        DiffFormat::Json => diff_report::json(&report)?,
+        DiffFormat::Markdown => diff_report::markdown(&report),
+    };
+    Outcome::with_losses(losses).printed(print_result(&text))
+}

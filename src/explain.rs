@@ -1,0 +1,306 @@
+//! `tracequet explain`: what is wrong in recordings, the most important first.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use tracequet::analyze::findings::{self, Finding, Findings, Verdict};
+use tracequet::analyze::heap;
+use tracequet::dataset::read::{Dataset, Recording};
+
+use super::markdown::code;
+use super::opened;
+use super::output::{Outcome, print_result};
+use super::own::OwnArgs;
+use super::terminal;
+use super::text::{clean, counted};
+
+pub const ABOUT: &str = "\
+Says what is wrong in a recording, or in each recording of a dataset: the most important first, with its figure, your own method that \
+has the largest part in it, and the next step. Then what could not be judged, and how to record it. docs/FINDINGS.md has the \
+rules, their limits and where these come from. Each finding has a query for DuckDB that gives the rows behind it (--all, --format json).";
+
+pub const EXAMPLES: &str = "\
+Examples:
+  tracequet explain app.nettrace
+  tracequet explain app.nettrace --own 'Shop*' --all
+  tracequet explain lake --format markdown --fail-on warning";
+
+/// Findings that are shown without --all.
+const SHOWN: usize = 6;
+
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// Dataset (a directory) or recording
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// Form of the output
+    #[arg(long, value_enum, default_value_t = ExplainFormat::Text)]
+    pub format: ExplainFormat,
+    /// Show all rules, those that find nothing, too, and the queries
+    #[arg(long)]
+    pub all: bool,
+    /// Exit with code 3 when there is a finding of this weight or more
+    #[arg(long, value_enum, value_name = "VERDICT")]
+    pub fail_on: Option<FailOn>,
+    /// Recording in a dataset of several: its trace_id [default: all]
+    #[arg(long, value_name = "KEY")]
+    pub trace: Option<String>,
+    #[command(flatten)]
+    pub own: OwnArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExplainFormat {
+    /// For reading
+    Text,
+    /// For programs: an array of recordings
+    Json,
+    /// For documents and job summaries
+    Markdown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FailOn {
+    /// What is worth a look, and warnings
+    Info,
+    /// Warnings
+    Warning,
+}
+
+/// A recording with its findings.
+struct Explained {
+    trace_id: String,
+    findings: Vec<Finding>,
+}
+
+/// Prints the findings. Exit code 3 when --fail-on asks for it, else 2 when the recording has losses.
+pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
+    let mut tables = Findings::tables();
+    tables.push(findings::TABLE);
+    tables.extend(heap::TABLES);
+    tables.sort_unstable();
+    tables.dedup();
+    let opened = opened::open_explained(&args.input, &tables, &[], args.own.patterns())?;
+    let mut all = Vec::new();
+    for recording in recordings(&opened.dataset, args.trace.as_deref())? {
+        let mut found = findings::followed(&recording)?;
+        let input = tracequet::trace::source::store::shown(&args.input).display().to_string();
+        found.iter_mut().for_each(|finding| finding.next_step = with_input(&finding.next_step, &input));
+        all.push(Explained { trace_id: recording.info().trace_id.clone(), findings: found });
+    }
+    let printed = match args.format {
+        ExplainFormat::Text => text(&all, args.all, terminal::width()),
+        ExplainFormat::Json => json(&all)?,
+        ExplainFormat::Markdown => markdown(&all, args.all),
+    };
+    let least = args.fail_on.map(|fail_on| match fail_on {
+        FailOn::Info => Verdict::Info,
+        FailOn::Warning => Verdict::Warning,
+    });
+    let fails = least.is_some_and(|least| all.iter().flat_map(|one| &one.findings).any(|found| found.verdict >= least));
+    let outcome = if fails { Outcome::RuleBroken } else { Outcome::with_losses(opened.losses) };
+    outcome.printed(print_result(&printed))
+}
+
+/// The recording of a key, or all that could be read.
+fn recordings<'d>(dataset: &'d Dataset, key: Option<&str>) -> anyhow::Result<Vec<Recording<'d>>> {
+    if key.is_some() {
+        return Ok(vec![dataset.recording(key)?]);
+    }
+    let read = dataset.recordings().iter().filter(|info| info.status != "failed");
+    Ok(read.map(|info| dataset.recording(Some(&info.trace_id))).collect::<Result<_, _>>()?)
+}
+
+fn with_input(step: &str, input: &str) -> String {
+    let words = step.split(' ').map(|word| if word == "IN" { input } else { word });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A line on the whole: how many of what.
+fn verdict(findings: &[Finding]) -> String {
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count() as u64;
+    let (warnings, infos) = (count(Verdict::Warning), count(Verdict::Info));
+    let unknown = count(Verdict::NotRecorded) + count(Verdict::TooLittle);
+    let found = match (warnings, infos) {
+        (0, 0) => "nothing found".to_owned(),
+        (0, infos) => format!("no warning, {} worth a look", counted(infos, "finding", "findings")),
+        (warnings, 0) => counted(warnings, "warning", "warnings"),
+        (warnings, infos) => format!("{}, {infos} more worth a look", counted(warnings, "warning", "warnings")),
+    };
+    let fine = count(Verdict::Fine);
+    format!("{found}; {} fine, {unknown} not judged", counted(fine, "rule", "rules"))
+}
+
+fn text(all: &[Explained], everything: bool, width: usize) -> String {
+    let mut out = Lines { text: String::new(), width };
+    for Explained { trace_id, findings } in all {
+        writeln!(out, "{}: {}", clean(trace_id), verdict(findings)).ok();
+        let several =
+            findings.iter().any(|a| findings.iter().any(|b| a.rule == b.rule && a.process_id != b.process_id));
+        let of_interest = |finding: &&Finding| finding.verdict >= Verdict::Info;
+        let shown = if everything { usize::MAX } else { SHOWN };
+        for finding in findings.iter().filter(of_interest).take(shown) {
+            one(&mut out, finding, several, everything);
+        }
+        let more = findings.iter().filter(of_interest).count().saturating_sub(shown);
+        if more > 0 {
+            writeln!(out, "\n{more} more: --all shows them").ok();
+        }
+        if everything {
+            for finding in findings.iter().filter(|finding| finding.verdict == Verdict::Fine) {
+                one(&mut out, finding, several, true);
+            }
+        }
+        not_judged(&mut out, findings, everything);
+    }
+    out.text
+}
+
+/// Text for a terminal.
+struct Lines {
+    text: String,
+    /// Columns, at which sentences are folded.
+    width: usize,
+}
+
+impl Write for Lines {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        self.text.write_str(text)
+    }
+}
+
+fn one(out: &mut Lines, finding: &Finding, with_process: bool, everything: bool) {
+    let score = finding.score.map_or(String::new(), |score| format!(" {score:.0}"));
+    let process = if with_process && finding.process_id > 0 {
+        format!(", process {}", finding.process_id)
+    } else {
+        String::new()
+    };
+    writeln!(out, "\n{}{score}  {}{process}", finding.verdict.word().to_uppercase(), finding.rule).ok();
+    fold(out, "  ", &clean(&finding.sentence));
+    if let Some(method) = &finding.own_method {
+        fold(out, "  own code: ", &clean(method));
+    }
+    if let Some(subject) = finding.subject.as_ref().filter(|subject| !finding.sentence.contains(subject.as_str())) {
+        fold(out, "  subject:  ", &clean(subject));
+    }
+    if let Some(cause) = &finding.cause_rule {
+        writeln!(out, "  comes with: {cause}").ok();
+    }
+    if finding.verdict >= Verdict::Info {
+        fold(out, "  next: ", &clean(&finding.next_step));
+    }
+    if let Some(sql) = finding.evidence_sql.as_ref().filter(|_| everything) {
+        writeln!(out, "  rows: {}", clean(sql)).ok();
+    }
+}
+
+/// Rules without a verdict, by how the events for them are recorded.
+fn not_judged(out: &mut Lines, findings: &[Finding], everything: bool) {
+    let without = |verdict| findings.iter().filter(move |finding| finding.verdict == verdict);
+    let mut steps: Vec<(&str, Vec<&str>)> = Vec::new();
+    for finding in without(Verdict::NotRecorded) {
+        match steps.iter_mut().find(|(step, _)| *step == finding.next_step) {
+            Some((_, rules)) => rules.push(&finding.rule),
+            None => steps.push((&finding.next_step, vec![&finding.rule])),
+        }
+    }
+    if !steps.is_empty() {
+        writeln!(out, "\nNot recorded, or none seen").ok();
+        for (step, rules) in steps {
+            fold(out, "  ", &format!("{}: {}", clean(&rules.join(", ")), clean(step)));
+        }
+    }
+    let few: Vec<&Finding> = without(Verdict::TooLittle).collect();
+    if few.is_empty() {
+        return;
+    }
+    writeln!(out, "\nToo little for a verdict").ok();
+    if !everything {
+        return fold(out, "  ", &few.iter().map(|finding| finding.rule.as_str()).collect::<Vec<_>>().join(", "));
+    }
+    for finding in few {
+        fold(out, "  ", &format!("{}: {}", finding.rule, clean(&finding.sentence)));
+    }
+}
+
+/// Writes words below each other, each line behind `head` or as much space.
+fn fold(out: &mut Lines, head: &str, text: &str) {
+    let room = out.width.saturating_sub(head.len());
+    let mut line = String::new();
+    let mut lead = head.to_owned();
+    for word in text.split(' ') {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+            writeln!(out, "{lead}{line}").ok();
+            lead = " ".repeat(head.len());
+            line.clear();
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    writeln!(out, "{lead}{line}").ok();
+}
+
+fn markdown(all: &[Explained], everything: bool) -> String {
+    let mut out = String::new();
+    for Explained { trace_id, findings } in all {
+        writeln!(out, "**{}**: {}\n", code(trace_id), verdict(findings)).ok();
+        let least = if everything { Verdict::NotRecorded } else { Verdict::Info };
+        let shown: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict >= least).collect();
+        if shown.is_empty() {
+            continue;
+        }
+        out.push_str("| | score | rule | what | own code | next |\n|---|---:|---|---|---|---|\n");
+        for finding in shown {
+            let score = finding.score.map_or(String::new(), |score| format!("{score:.0}"));
+            let method = finding.own_method.as_deref().map_or(String::new(), code);
+            let (word, rule) = (finding.verdict.word(), &finding.rule);
+            let (sentence, next) = (code(&finding.sentence), code(&finding.next_step));
+            writeln!(out, "| {word} | {score} | {rule} | {sentence} | {method} | {next} |").ok();
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn json(all: &[Explained]) -> anyhow::Result<String> {
+    let one = |finding: &Finding| {
+        serde_json::json!({
+            "rule": finding.rule, "process_id": finding.process_id, "verdict": finding.verdict.word(),
+            "score": finding.score, "figure": finding.figure, "unit": finding.unit,
+            "info_limit": finding.info_limit, "warning_limit": finding.warning_limit,
+            "subject": finding.subject, "own_method": finding.own_method, "sentence": finding.sentence,
+            "cause_rule": finding.cause_rule, "evidence_sql": finding.evidence_sql,
+            "next_step": finding.next_step, "doc": finding.doc,
+        })
+    };
+    let recording = |explained: &Explained| {
+        serde_json::json!({
+            "trace_id": explained.trace_id,
+            "findings": explained.findings.iter().map(one).collect::<Vec<_>>(),
+        })
+    };
+    Ok(serde_json::to_string_pretty(&all.iter().map(recording).collect::<Vec<_>>())? + "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_folded_and_none_is_lost() {
+        let mut out = Lines { text: String::new(), width: 96 };
+        let text = format!("{} {}", "word ".repeat(40).trim(), "x".repeat(200));
+        fold(&mut out, "  own: ", &text);
+        let out = out.text;
+        assert!(out.lines().all(|line| line.chars().count() <= 96 || line.trim().len() == 200));
+        assert_eq!(out.split_whitespace().skip(1).collect::<Vec<_>>().join(" "), text);
+        assert_eq!(
+            with_input("tracequet export IN --what cpu", "a b.nettrace"),
+            "tracequet export a b.nettrace --what cpu"
+        );
+    }
+}

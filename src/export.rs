@@ -1,0 +1,318 @@
+//! `tracequet export`: call stacks for other tools.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use tracequet::analyze::profile::perfetto::{self, Timeline};
+use tracequet::analyze::profile::{Choice, Profile, ProfileFormat, What, read_chosen};
+use tracequet::dataset::table::schema;
+use tracequet::facts::code::own::OwnCode;
+use tracequet::trace::error::Error;
+
+use super::opened;
+use super::output::{Outcome, check_output, create_output, print_note};
+use super::text::counted;
+use super::time;
+use tracequet::trace::error::did_you_mean;
+
+/// What the command does.
+pub const ABOUT: &str = "Writes the call stacks of CPU samples, allocations (of all objects, or of those that survive, die in generation 2 or stay), exceptions, waits for locks, other waits, blocked threads, compilations, or the rows of any table with call stacks as a profile that \
+            other tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, pprof, the Firefox \
+            Profiler (with the pauses of the process), or Perfetto (CPU samples with pauses, collections, activities and counters).\n\n\
+            IN is a dataset made by convert, or a recording.";
+
+/// Examples of the command line.
+pub const EXAMPLES: &str = "\
+Examples:
+  tracequet export app.nettrace -o app.speedscope.json
+  tracequet export app --format folded --by-thread | flamegraph.pl > app.svg
+  tracequet export app --format pprof --what allocation -o app.pb; go tool pprof app.pb
+  tracequet export after.nettrace --base before.nettrace --format folded | flamegraph.pl > diff.svg
+  tracequet export app.nettrace --symbols bin --format firefox -o app.json
+  tracequet export app.nettrace --format perfetto -o app.pftrace
+  tracequet export app --what wait --from 12s --to 14s --format folded
+  tracequet export app --what event/Shop/Priced --weight cents --format pprof -o app.pb
+  tracequet export app --what wait --request 00c07d1c-0000-0000-0000-0000e34d5e5a --from 5.3s --to 5.4s";
+
+#[derive(Debug, Args)]
+pub struct ExportArgs {
+    /// Dataset (a directory) or recording
+    #[arg(value_name = "IN")]
+    pub input: PathBuf,
+    /// Form of the profile
+    #[arg(long, value_enum, default_value_t = FormatArg::Speedscope)]
+    pub format: FormatArg,
+    /// Kind of samples: cpu, allocation, survivors, gen2-deaths, live, exception, contention, wait, blocked, jit, or a table
+    ///
+    /// cpu: CPU samples. allocation: allocations, by bytes, of the samples that the view allocation_source names; survivors,
+    /// gen2-deaths and live: those of objects that survived their first collection, died in generation 2 or among large or pinned
+    /// objects, or are alive at the end. exception: exceptions. contention: waits for locks, by time. wait: other waits, by time. blocked: time in which
+    /// threads were blocked, of an .etl with context switches. jit: compilations, by time. Any table with call stacks, such as event/PROVIDER/NAME or
+    /// thread_pool_work: its rows, each counting once.
+    #[arg(long, value_name = "KIND|TABLE", default_value = "cpu", value_parser = what)]
+    pub what: WhatArg,
+    /// Weigh rows by this column of their table, which has whole numbers
+    #[arg(long, value_name = "COLUMN")]
+    pub weight: Option<String>,
+    /// Only what happened at or after this time since the start: 12.5, 12.5s, 300ms, 1m30s; waits by their beginning
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    pub from: Option<i64>,
+    /// Only what happened before this time since the start
+    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    pub to: Option<i64>,
+    /// Only the thread with this OS id, or the threads with this name
+    #[arg(long, value_name = "ID|NAME")]
+    pub thread: Option<String>,
+    /// Only what threads did for a request: its activity_id, or its path, as the views request_time and thread_activity have them
+    ///
+    /// The runtime gives an id to one request after another: --from and --to choose one of them.
+    #[arg(long, value_name = "ACTIVITY")]
+    pub request: Option<String>,
+    /// File to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub overwrite: bool,
+    /// Write how the samples differ from those of this recording or dataset: folded stacks with both weights, or a pprof in which those of
+    /// BASE are negative
+    #[arg(long, value_name = "BASE")]
+    pub base: Option<PathBuf>,
+    /// Begin each folded stack with its thread; the other formats always separate threads
+    #[arg(long)]
+    pub by_thread: bool,
+    /// Directory with symbols for source lines and names of native code, if IN is a recording; repeatable
+    ///
+    /// A dataset already has the lines and names of its conversion.
+    #[arg(long, value_name = "DIR")]
+    pub symbols: Vec<PathBuf>,
+    /// Make frames of the framework that call each other one; with GLOB nothing else is your own code, if IN is a recording
+    #[arg(long, value_name = "GLOB", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub own: Option<String>,
+    /// Recording in a dataset of several: its trace_id
+    #[arg(long, value_name = "KEY")]
+    pub trace: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatArg {
+    /// JSON for speedscope.app
+    Speedscope,
+    /// A line for each stack, for flame graphs
+    Folded,
+    /// Protocol buffer of pprof, not compressed
+    Pprof,
+    /// JSON for profiler.firefox.com
+    Firefox,
+    /// Trace for ui.perfetto.dev: CPU samples, pauses, collections, requests and other activities, counters
+    Perfetto,
+}
+
+/// What is exported.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WhatArg {
+    /// A kind of samples.
+    Kind(Kind),
+    /// The rows of a table.
+    Table(String),
+}
+
+/// A kind of samples, by its word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    Cpu,
+    Allocation,
+    Survivors,
+    Gen2Deaths,
+    Live,
+    Exception,
+    Contention,
+    Wait,
+    Blocked,
+    Jit,
+}
+
+/// Reads a kind of samples, or the name of a table with call stacks.
+fn what(text: &str) -> Result<WhatArg, String> {
+    if let Ok(kind) = Kind::from_str(text, false) {
+        return Ok(WhatArg::Kind(kind));
+    }
+    let all = schema::all().map_err(|error| error.to_string())?;
+    let has_stacks = |table: &&schema::TableSchema| table.columns.iter().any(|column| column.name == "callsite_id");
+    let tables = || all.iter().filter(has_stacks).map(|table| table.name.as_str());
+    if text.starts_with("event/") || tables().any(|name| name == text) {
+        return Ok(WhatArg::Table(text.to_owned()));
+    }
+    let kinds: Vec<_> = Kind::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
+    let names: Vec<&str> = kinds.iter().map(|kind| kind.get_name()).collect();
+    let near = did_you_mean(text, names.iter().copied().chain(tables()));
+    Err(format!("expected {}, event/PROVIDER/NAME or another table with call stacks{near}", names.join(", ")))
+}
+
+/// What the samples of a kind are called, and how they are recorded.
+fn recorded(what: &WhatArg) -> (String, &'static str) {
+    let kind = match what {
+        WhatArg::Kind(kind) => *kind,
+        WhatArg::Table(table) => return (format!("rows of {table}"), "not every provider writes events with stacks"),
+    };
+    let (name, how) = match kind {
+        Kind::Cpu => (
+            "CPU samples",
+            "they are recorded with the provider Microsoft-DotNETCore-SampleProfiler, or with `collect --for cpu`",
+        ),
+        Kind::Allocation => (
+            "allocations",
+            "they are recorded with the keyword 0x80000000000 of .NET 10, with 0x1 at level 5 of older runtimes, or with `collect --for allocations`",
+        ),
+        Kind::Survivors | Kind::Gen2Deaths | Kind::Live => (
+            "allocations of such objects",
+            "they are recorded with allocations, their stacks, and the ranges that survive: `collect --for lifetimes`",
+        ),
+        Kind::Exception => (
+            "exceptions",
+            "they are recorded with the keyword 0x8000 of the runtime, or with `collect --for exceptions`",
+        ),
+        Kind::Contention => (
+            "waits for locks",
+            "they are recorded with the keyword 0x4000 of the runtime, or with `collect --for contention`",
+        ),
+        Kind::Wait => (
+            "waits",
+            "they are recorded with the keyword 0x40000000000 of .NET 9 and later, or with `collect --for threadpool`",
+        ),
+        Kind::Blocked => (
+            "blocked threads",
+            "they are in an .etl with context switches of the kernel, as PerfView records with /ThreadTime",
+        ),
+        Kind::Jit => (
+            "compilations",
+            "they are recorded with the keyword 0x10 of the runtime at level 5 and stacks, as `collect --for all` does",
+        ),
+    };
+    (name.to_owned(), how)
+}
+
+/// Exports from a dataset, or from a recording that is converted for it.
+pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
+    let choice = args.choice();
+    let mut tables = choice.tables();
+    if args.format == FormatArg::Perfetto {
+        if choice != Choice::of(What::Cpu) {
+            let what = "--format perfetto takes the CPU samples of a whole recording, expected no --what, --weight, --from, --to, --thread and \
+                        --request, or another format";
+            return Err(Error::Usage(what.into()).into());
+        }
+        tables.extend(perfetto::TABLES);
+    }
+    check_output(args.output.as_deref(), args.overwrite)?;
+    let opened = opened::open_with_symbols(&args.input, &tables, &args.symbols, args.patterns())?;
+    let recording = opened.dataset.recording(args.trace.as_deref())?;
+    let mut profile = read_chosen(&recording, &choice)?;
+    if args.own.is_some() {
+        profile.fold_framework();
+    }
+    if profile.without_stack > 0 {
+        let samples = counted(profile.without_stack, "sample has", "samples have");
+        print_note(&format!("{samples} no call stack and are left out\n"))?;
+    }
+    let timeline = match args.format {
+        FormatArg::Perfetto => Some(Timeline::read(&recording)?),
+        _ => None,
+    };
+    if profile.threads.is_empty() && timeline.as_ref().is_none_or(Timeline::is_empty) {
+        let (name, how) = recorded(&args.what);
+        let key = &recording.info().trace_id;
+        if choice.is_of_some() {
+            let all = "without --from, --to, --thread and --request there may be some";
+            anyhow::bail!("there is nothing to export: the recording {key} has no such {name} with call stacks; {all}");
+        }
+        anyhow::bail!("there is nothing to export: the recording {key} has no {name} with call stacks; {how}");
+    }
+    let base = args.base.as_deref().map(|path| args.read_base(path, &choice, &profile)).transpose()?;
+    let write = |out: &mut dyn Write| args.write(&profile, base.as_ref().map(|(base, _)| base), timeline.as_ref(), out);
+    let outcome = Outcome::with_losses(opened.losses || base.as_ref().is_some_and(|(_, losses)| *losses));
+    let Some(path) = &args.output else {
+        let mut out = BufWriter::new(std::io::stdout().lock());
+        let written = write(&mut out).and_then(|()| out.flush());
+        return outcome.printed(written.map_err(|e| super::failure::Output::new("standard output", e).into()));
+    };
+    let mut out = BufWriter::new(create_output(path, args.overwrite)?);
+    let written = write(&mut out).and_then(|()| out.flush());
+    written.with_context(|| format!("{} cannot be written", path.display()))?;
+    Ok(outcome)
+}
+
+impl ExportArgs {
+    /// The profile that another one is compared with, and whether its recording has losses.
+    fn read_base(&self, path: &Path, choice: &Choice, new: &Profile) -> anyhow::Result<(Profile, bool)> {
+        if !matches!(self.format, FormatArg::Folded | FormatArg::Pprof) {
+            return Err(Error::Usage("a difference (--base) is written with --format folded or pprof".into()).into());
+        }
+        let opened = opened::open_with_symbols(path, &choice.tables(), &self.symbols, self.patterns())?;
+        let mut base = read_chosen(&opened.dataset.recording(None)?, choice)?;
+        if base.unit != new.unit && !base.threads.is_empty() {
+            let what = "of one recording it is known how far apart its samples are, and of the other it is not, so that they cannot be compared";
+            return Err(Error::Usage(what.into()).into());
+        }
+        if self.own.is_some() {
+            base.fold_framework();
+        }
+        Ok((base, opened.losses))
+    }
+
+    fn patterns(&self) -> OwnCode {
+        let own = self.own.iter().filter(|pattern| !pattern.is_empty()).cloned().collect();
+        OwnCode { own, ..OwnCode::default() }
+    }
+
+    fn choice(&self) -> Choice {
+        let what = match &self.what {
+            WhatArg::Kind(Kind::Cpu) => What::Cpu,
+            WhatArg::Kind(Kind::Allocation) => What::Allocation,
+            WhatArg::Kind(Kind::Survivors) => What::Survivors,
+            WhatArg::Kind(Kind::Gen2Deaths) => What::Gen2Deaths,
+            WhatArg::Kind(Kind::Live) => What::Live,
+            WhatArg::Kind(Kind::Exception) => What::Exception,
+            WhatArg::Kind(Kind::Contention) => What::Contention,
+            WhatArg::Kind(Kind::Wait) => What::Wait,
+            WhatArg::Kind(Kind::Blocked) => What::Blocked,
+            WhatArg::Kind(Kind::Jit) => What::Jit,
+            WhatArg::Table(_) => What::Rows,
+        };
+        let table = match &self.what {
+            WhatArg::Table(table) => table.clone(),
+            WhatArg::Kind(_) => String::new(),
+        };
+        Choice {
+            what,
+            table,
+            weight: self.weight.clone(),
+            from_ns: self.from,
+            to_ns: self.to,
+            thread: self.thread.clone(),
+            activity: self.request.clone(),
+        }
+    }
+
+    fn write(
+        &self,
+        profile: &Profile,
+        base: Option<&Profile>,
+        timeline: Option<&Timeline>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let format = match self.format {
+            FormatArg::Speedscope => ProfileFormat::Speedscope,
+            FormatArg::Folded => ProfileFormat::Folded,
+            FormatArg::Pprof => ProfileFormat::Pprof,
+            FormatArg::Firefox => ProfileFormat::Firefox,
+            FormatArg::Perfetto => return timeline.map_or(Ok(()), |timeline| timeline.write(profile, out)),
+        };
+        match base {
+            Some(base) => profile.write_difference(base, format, self.by_thread, out),
+            None => profile.write(format, self.by_thread, out),
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Prints errors: one line with the whole chain of causes, and the bytes around the place.
+
+use std::io::{ErrorKind, Write};
+
+use tracequet::dataset::format::paths::ENTRIES;
+use tracequet::trace::error::{Difference, Error, Evidence, Named};
+use tracequet::trace::source::Input;
+
+use super::text::clean;
+
+/// Standard output or standard error could not be written.
+#[derive(Debug)]
+pub struct Output {
+    stream: &'static str,
+    source: std::io::Error,
+}
+
+impl Output {
+    /// A failure to write `stream`.
+    pub fn new(stream: &'static str, source: std::io::Error) -> Output {
+        Output { stream, source }
+    }
+}
+
+impl std::fmt::Display for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.stream)
+    }
+}
+
+impl std::error::Error for Output {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.source)
+    }
+}
+
+/// Whether the reader of our output has gone: it has what it wanted.
+pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Output>().is_some_and(|output| output.source.kind() == ErrorKind::BrokenPipe)
+}
+
+/// Prints an error. A closed standard error is ignored.
+pub fn print(error: &anyhow::Error) {
+    let mut text = format!("tracequet: {}", shown(&chain(error)));
+    if let Some(advice) = error.downcast_ref().and_then(advice) {
+        text.push_str("; ");
+        text.push_str(&advice);
+    }
+    text.push('\n');
+    if let Some(Error::Unreadable { path, offset, .. }) = error.downcast_ref()
+        && path.as_os_str() != "-"
+        && let Ok(Input::Mapped(file)) = Input::open(path)
+    {
+        text.push_str(&window(file.bytes(), *offset));
+    }
+    let mut out = std::io::stderr().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
+}
+
+/// What to type instead.
+fn advice(error: &Error) -> Option<String> {
+    let advice = match error {
+        Error::Exists { replaceable: true, .. } => "use --overwrite to replace the dataset",
+        Error::Exists { replaceable: false, .. } => "add to it with --append, or choose another address",
+        Error::OtherVersion { .. } => "convert its recording again with --append --refresh",
+        Error::Incompatible { difference, .. } => {
+            return Some(match difference {
+                Difference::Format(name) => format!("expected --format {name}"),
+                Difference::AddressType(name) => format!("expected --address-type {name}"),
+                _ => "expected a dataset made with --append or --layout hive".to_owned(),
+            });
+        }
+        Error::Dataset { path, .. } if path.parent().is_some_and(|parent| parent.ends_with(ENTRIES)) => {
+            "`tracequet convert --append` with its recording, or `tracequet dataset remove`, mends the dataset"
+        }
+        Error::NotFound { what: Named::Process, .. } => "`tracequet ps` lists the processes that can be recorded",
+        Error::NotFound { what: Named::Events, .. } => "`tracequet inspect` lists processes and providers",
+        Error::NotFound { what: Named::Recording, .. } => "choose one with --trace",
+        Error::NotRecorded { what: Evidence::SurvivingRanges, .. } => {
+            "`tracequet collect --for gc-survival` records them"
+        }
+        Error::NotRecorded { what: Evidence::HeapWalk, .. } => "`tracequet collect --heap` records one",
+        Error::NotRecorded { what: Evidence::AllocatedObjects, .. } => {
+            "`tracequet collect --for lifetimes` records them"
+        }
+        Error::OverMemory(_) => "raise --memory",
+        Error::Damaged { .. } => "--strict treats damage as an error",
+        Error::NotConverted { cause, .. } => return advice(cause),
+        _ => return None,
+    };
+    Some(advice.to_owned())
+}
+
+/// A message as it is shown: names in it may come from a recording, and must not steer the terminal.
+fn shown(message: &str) -> String {
+    message.split('\n').map(clean).collect::<Vec<_>>().join("\n")
+}
+
+/// The messages of an error and its causes. Those that repeat the end of the one before say nothing new.
+fn chain(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let message = cause.to_string();
+        if text.is_empty() {
+            text = message;
+        } else if !text.ends_with(&message) {
+            text = format!("{text}: {message}");
+        }
+    }
+    text
+}
+
+/// Sixteen bytes around `offset` in hexadecimal and as text, with a caret under the one.
+fn window(bytes: &[u8], offset: u64) -> String {
+    let Ok(at) = usize::try_from(offset) else { return String::new() };
+    let at = at.min(bytes.len());
+    let start = at.saturating_sub(8).min(bytes.len().saturating_sub(16));
+    let shown: Vec<u8> = bytes.iter().skip(start).take(16).copied().collect();
+    if shown.is_empty() {
+        return String::new();
+    }
+    let hex: Vec<String> = shown.iter().map(|b| format!("{b:02x}")).collect();
+    let text: String = shown.iter().map(|b| if b.is_ascii_graphic() { char::from(*b) } else { '.' }).collect();
+    let label = format!("{start:>10}  ");
+    // One past the last byte means the end of the file.
+    let caret = label.len() + 3 * (at - start);
+    let end = if at == bytes.len() { " end of file" } else { "" };
+    format!("{label}{:<47}  {text}\n{:caret$}^{end}\n", hex.join(" "), "")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_caret_stands_under_the_byte() {
+        let bytes: Vec<u8> = (b'A'..=b'Z').collect();
+        let text = window(&bytes, 10);
+        let lines: Vec<&str> = text.lines().collect();
+        let caret = lines[1].find('^').unwrap();
+        assert_eq!(&lines[0][caret..caret + 2], "4b");
+        assert!(lines[0].ends_with("CDEFGHIJKLMNOPQR"), "{text}");
+        assert!(window(&bytes, 26).contains("^ end of file"));
+        assert!(window(&[], 0).is_empty());
+        assert_eq!(window(b"ab", 0).lines().next(), Some(&*format!("         0  {:<47}  ab", "61 62")));
+        assert!(!window(&bytes, u64::MAX).is_empty());
+    }
+
+    #[test]
+    fn names_in_messages_do_not_steer_the_terminal() {
+        assert_eq!(shown("no \u{1B}]0;owned\u{7}\nsecond line"), "no \\u{1b}]0;owned\\u{7}\nsecond line");
+    }
+
+    #[test]
+    fn causes_are_told_once() {
+        let io = std::io::Error::new(ErrorKind::NotFound, "not there");
+        let error = anyhow::Error::from(Error::io("a.nettrace")(io));
+        assert_eq!(chain(&error), "a.nettrace: not there");
+        let error = error.context("cannot convert");
+        assert_eq!(chain(&error), "cannot convert: a.nettrace: not there");
+    }
+}
