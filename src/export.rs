@@ -7,6 +7,7 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use tracequet::analyze::profile::perfetto::{self, Timeline};
 use tracequet::analyze::profile::{Choice, Profile, ProfileFormat, What, read_chosen};
+use tracequet::analyze::subjects::processor::Samples;
 use tracequet::dataset::table::schema;
 use tracequet::facts::code::own::OwnCode;
 use tracequet::trace::error::Error;
@@ -53,6 +54,9 @@ pub struct ExportArgs {
     /// thread_pool_work: its rows, each counting once.
     #[arg(long, value_name = "KIND|TABLE", default_value = "cpu", value_parser = what)]
     pub what: WhatArg,
+    /// Which CPU samples: of threads that ran, or all, also those outside of managed code, which wait or run native code
+    #[arg(long, value_enum, default_value_t = SamplesArg::Running)]
+    pub samples: SamplesArg,
     /// Weigh rows by this column of their table, which has whole numbers
     #[arg(long, value_name = "COLUMN")]
     pub weight: Option<String>,
@@ -108,6 +112,15 @@ pub enum FormatArg {
     Firefox,
     /// Trace for ui.perfetto.dev: CPU samples, pauses, collections, requests and other activities, counters
     Perfetto,
+}
+
+/// Which CPU samples are exported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum SamplesArg {
+    /// Of threads that ran: processor time
+    Running,
+    /// Also of threads outside of managed code, which wait or run native code
+    All,
 }
 
 /// What is exported.
@@ -199,7 +212,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
     let choice = args.choice();
     let mut tables = choice.tables();
     if args.format == FormatArg::Perfetto {
-        if choice != Choice::of(What::Cpu) {
+        if choice != (Choice { samples: choice.samples, ..Choice::of(What::Cpu) }) {
             let what = "--format perfetto takes the CPU samples of a whole recording, expected no --what, --weight, --from, --to, --thread and \
                         --request, or another format";
             return Err(Error::Usage(what.into()).into());
@@ -216,6 +229,12 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
     if profile.without_stack > 0 {
         let samples = counted(profile.without_stack, "sample has", "samples have");
         print_note(&format!("{samples} no call stack and are left out\n"))?;
+    }
+    if profile.waiting > 0 {
+        let samples = counted(profile.waiting, "sample", "samples");
+        print_note(&format!(
+            "{samples} of threads outside of managed code, which nearly always wait, left out: see --samples all\n"
+        ))?;
     }
     let timeline = match args.format {
         FormatArg::Perfetto => Some(Timeline::read(&recording)?),
@@ -289,6 +308,10 @@ impl ExportArgs {
             what,
             table,
             weight: self.weight.clone(),
+            samples: match self.samples {
+                SamplesArg::Running => Samples::Running,
+                SamplesArg::All => Samples::All,
+            },
             from_ns: self.from,
             to_ns: self.to,
             thread: self.thread.clone(),

@@ -3,7 +3,6 @@
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::{Error, Result};
 
-pub mod allocation_source;
 mod allowance;
 pub mod check;
 pub mod cohort;
@@ -19,6 +18,7 @@ pub mod profile;
 mod rows;
 pub mod rules;
 pub mod samples;
+pub mod subjects;
 pub mod survived;
 
 /// Fails when `rows` of `bytes` each are more than may be held in memory at a time.

@@ -1,7 +1,7 @@
 //! Reads a table row by row, within the bound of memory.
 
 use tracequet_dataset::read::rows::{self, rows_of};
-use tracequet_dataset::read::{Column, Recording, Table};
+use tracequet_dataset::read::{Column, Recording};
 use tracequet_trace::error::{Error, Result};
 
 use crate::held;
@@ -10,7 +10,6 @@ use crate::held;
 pub(crate) struct Row<'r> {
     columns: &'r [Column<'r>],
     row: usize,
-    table: &'r Table,
 }
 
 impl Row<'_> {
@@ -33,12 +32,6 @@ impl Row<'_> {
     pub fn text(&self, column: usize) -> &str {
         self.columns.get(column).and_then(|column| column.text(self.row)).unwrap_or_default()
     }
-
-    /// The error of a table whose rows contradict each other.
-    pub fn wrong(&self, what: &str) -> Error {
-        let path = self.table.path().to_owned();
-        Error::Dataset { path, what: what.to_owned(), expected: "the table as convert writes it".to_owned() }
-    }
 }
 
 /// Calls `take` with each row of a table, which has these columns in this order. Fails when there are more rows than fit into memory
@@ -58,7 +51,7 @@ pub(crate) fn each(
         held(recording, table.name(), rows, row_stored)?;
         let columns = columns.iter().map(|name| Column::of(&batch, name)).collect::<Result<Vec<_>>>()?;
         for row in 0..batch.num_rows() {
-            take(&Row { columns: &columns, row, table: &table })?;
+            take(&Row { columns: &columns, row })?;
         }
     }
     Ok(())
@@ -80,4 +73,10 @@ pub(crate) fn each_row<R: rows::Row>(
         }
     }
     Ok(())
+}
+
+/// The error of a table whose rows contradict each other.
+pub(crate) fn wrong(recording: &Recording<'_>, table: &str, what: &str) -> Error {
+    let path = recording.table(table).map(|table| table.path().to_owned()).unwrap_or_default();
+    Error::Dataset { path, what: what.to_owned(), expected: "the table as convert writes it".to_owned() }
 }

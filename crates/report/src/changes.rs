@@ -210,9 +210,6 @@ fn graph(
     if all.base.len() > 1 || all.new.len() > 1 {
         words += " A side of several recordings is all of them together, not their median.";
     }
-    if what == What::Cpu {
-        words += " A sample of the runtime counts here also while its thread waits in native code.";
-    }
     if flame.without_stack != [0; 2] {
         let [before, now] = flame.without_stack;
         words += &format!(" Without a call stack and left out: {before} samples before, {now} now.");

@@ -328,8 +328,11 @@ fn graph(
     let packed = flame.packed(profile, room)?;
     let mut words = format!("{} in all.", show(flame.all()));
     if id == "cpu" && unit == "ns" {
-        words +=
-            " Time of all threads together; a sample of the runtime counts also while its thread waits in native code.";
+        words += " Time of all threads that ran.";
+    }
+    if profile.waiting > 0 {
+        let samples = counted(profile.waiting, "sample", "samples");
+        words += &format!(" {samples} of threads outside of managed code, which nearly always wait, left out.");
     }
     if profile.without_stack > 0 {
         words += &format!(

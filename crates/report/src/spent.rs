@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::findings::query_text;
+use tracequet_analyze::subjects::processor::{State, is_of_runtime};
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
@@ -293,9 +294,9 @@ fn samples(recording: &Recording<'_>, times: &Times, mut add: impl FnMut(usize, 
         let thread = (row.number(0).unwrap_or_default(), row.number(1).unwrap_or_default());
         let ts_ns = row.signed(2).unwrap_or_default();
         let kind = row.text(3);
-        if let Some("managed" | "external" | "error") = kind {
+        if is_of_runtime(kind) {
             has_time = true;
-            let is_busy = kind == Some("managed");
+            let is_busy = State::of(kind) == State::Running;
             if let Some((before, was_busy)) = last.insert(thread, (ts_ns, is_busy)) {
                 let half = ts_ns.saturating_sub(before).max(0) / 2;
                 if was_busy {

@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
-use tracequet_analyze::allocation_source::{SOURCES, rank};
 use tracequet_analyze::profile::{Profile, What};
+use tracequet_analyze::subjects::allocations::{SOURCES, rank};
+use tracequet_analyze::subjects::processor::{State, is_of_runtime};
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
@@ -226,13 +227,15 @@ pub(crate) fn exceptions(recording: &Recording<'_>, profile: Option<&Profile>, e
 
 /// CPU samples over time, by what was running.
 pub(crate) fn samples(recording: &Recording<'_>, end_ns: i64) -> Result<Series> {
-    let mut over_time =
-        Series::new(end_ns, &[("c0", "managed"), ("c1", "native or waiting"), ("c2", "of the kernel's sampler")]);
+    let mut over_time = Series::new(
+        end_ns,
+        &[("c0", "managed"), ("c1", "waiting, or in native code"), ("c2", "of the kernel's sampler")],
+    );
     each(recording, "cpu_sample", &["ts_ns", "kind", "sample_count"], |row| {
         let kind = match row.text(1) {
-            Some("idle") => return,
-            Some("managed") => 0,
-            Some("external" | "error") => 1,
+            kind if State::of(kind) == State::Idle => return,
+            kind if State::of(kind) == State::Waiting => 1,
+            kind if is_of_runtime(kind) => 0,
             _ => 2,
         };
         over_time.add(kind, row.signed(0).unwrap_or_default(), row.number(2).unwrap_or(1));

@@ -8,12 +8,13 @@ use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
 use super::place::By;
-use crate::allocation_source::rank;
 use crate::heap::Texts;
 use crate::held;
 use crate::metrics::Missing;
-use crate::profile::{Rounds, Unit};
-use crate::rows::{Row, each};
+use crate::profile::Unit;
+use crate::rows::each_row;
+use crate::subjects::allocations;
+use crate::subjects::processor::{Processor, Samples};
 
 /// What is compared by method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -119,6 +120,22 @@ pub(super) enum Kind {
     Id(u64),
 }
 
+tracequet_dataset::row! {
+    struct Exception of exception { process_id, callsite_id, type_name }
+}
+
+tracequet_dataset::row! {
+    struct Contention of contention { process_id, callsite_id, duration_ns }
+}
+
+tracequet_dataset::row! {
+    struct Wait of wait { process_id, callsite_id, start_ts_ns, duration_ns, touches_gap }
+}
+
+tracequet_dataset::row! {
+    struct Process of process { process_id, last_ts_ns }
+}
+
 /// What rows are summed by.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
@@ -148,21 +165,22 @@ pub(super) fn summed(
     }
     let mut sums = Sums { recording, table: subject.table(), all: Raw::default() };
     let unit = match subject {
-        Subject::Cpu => return cpu(sums).map(Some),
+        Subject::Cpu => cpu(&mut sums)?,
         Subject::Allocation => {
-            allocations(&mut sums, by, texts)?;
+            allocated(&mut sums, by, texts)?;
             Unit::Bytes
         }
         Subject::Exception => {
-            each(recording, ROW_STORED, "exception", &["process_id", "callsite_id", "type_name"], |row| {
-                let kind = if by == By::Type { Kind::Text(texts.keep(row.text(2))?) } else { Kind::None };
-                sums.add(row, kind, Sum { count: 1, amount: 1 })
+            each_row::<Exception<'_>>(recording, ROW_STORED, |row| {
+                let kind = if by == By::Type { Kind::Text(texts.keep(row.type_name)?) } else { Kind::None };
+                sums.add(row.process_id, row.callsite_id, kind, Sum { count: 1, amount: 1 })
             })?;
             Unit::Count
         }
         Subject::Contention => {
-            each(recording, ROW_STORED, "contention", &["process_id", "callsite_id", "duration_ns"], |row| {
-                sums.add(row, Kind::None, Sum { count: 1, amount: positive(row.number(2).cast_signed()) })
+            each_row::<Contention<'_>>(recording, ROW_STORED, |row| {
+                let amount = positive(row.duration_ns.unwrap_or_default());
+                sums.add(row.process_id, row.callsite_id, Kind::None, Sum { count: 1, amount })
             })?;
             Unit::Nanoseconds
         }
@@ -182,9 +200,8 @@ struct Sums<'r, 'd> {
 }
 
 impl Sums<'_, '_> {
-    /// Adds a row that begins with process and call site.
-    fn add(&mut self, row: &Row<'_>, kind: Kind, sum: Sum) -> Result<()> {
-        let key = Key { process: row.number(0), callsite: row.number(1) as u32, kind };
+    fn add(&mut self, process: u64, callsite: u32, kind: Kind, sum: Sum) -> Result<()> {
+        let key = Key { process, callsite, kind };
         self.all.entry(key).or_default().join(sum);
         held(self.recording, self.table, self.all.len() as u64, SUM_STORED)
     }
@@ -195,91 +212,42 @@ fn positive(ns: i64) -> u64 {
     u64::try_from(ns).unwrap_or_default()
 }
 
-/// Threads whose samples are counted, with room in a map.
-const THREAD_STORED: u64 = 64;
-
-/// Samples as time: of the runtime's sampler by the time between two that is observed, of others by the one that was asked for.
-fn cpu(mut sums: Sums<'_, '_>) -> Result<(Raw, Unit)> {
-    let mut sampling_ns = 0;
-    if sums.recording.table("trace").is_ok() {
-        each(sums.recording, ROW_STORED, "trace", &["sampling_ns"], |row| {
-            sampling_ns = row.number(0);
-            Ok(())
-        })?;
-    }
-    let mut rounds = Rounds::default();
-    let mut of_kernel: Raw = Raw::default();
-    let recording = sums.recording;
-    let columns = ["process_id", "callsite_id", "kind", "sample_count", "thread_id", "ts_ns"];
-    each(recording, ROW_STORED, "cpu_sample", &columns, |row| {
-        let is_of_runtime = matches!(row.text(2), "managed" | "external" | "error");
-        if is_of_runtime {
-            rounds.see((row.number(0), row.number(4)), row.number(5).cast_signed());
-            held(recording, "cpu_sample", rounds.threads() as u64, THREAD_STORED)?;
-        }
-        if matches!(row.text(2), "idle" | "external") {
-            return Ok(());
-        }
-        let sum = Sum { count: row.number(3), amount: 0 };
-        if is_of_runtime {
-            return sums.add(row, Kind::None, sum);
-        }
-        let key = Key { process: row.number(0), callsite: row.number(1) as u32, kind: Kind::None };
-        of_kernel.entry(key).or_default().join(sum);
-        held(recording, "cpu_sample", of_kernel.len() as u64, SUM_STORED)
+/// Samples of threads that ran, as time where the recording says how far apart they are.
+fn cpu(sums: &mut Sums<'_, '_>) -> Result<Unit> {
+    let processor = Processor::of(sums.recording)?;
+    processor.each(sums.recording, Samples::Running, |sample| {
+        let sum = Sum { count: sample.count, amount: sample.weight };
+        sums.add(sample.process_id, sample.callsite_id, Kind::None, sum)
     })?;
-    let intervals = rounds.intervals();
-    let weigh = |sum: &mut Sum, interval: u64| sum.amount = sum.count.saturating_mul(interval);
-    // Without an interval there is no time, and samples are what is compared.
-    let interval =
-        |process: &u64| if sampling_ns == 0 { 1 } else { intervals.get(process).copied().unwrap_or(sampling_ns) };
-    sums.all.iter_mut().for_each(|(key, sum)| weigh(sum, interval(&key.process)));
-    of_kernel.values_mut().for_each(|sum| weigh(sum, sampling_ns.max(1)));
-    for (key, sum) in of_kernel {
-        sums.all.entry(key).or_default().join(sum);
-    }
-    Ok((sums.all, if sampling_ns == 0 { Unit::Count } else { Unit::Nanoseconds }))
+    Ok(processor.unit())
 }
 
-/// Allocations of the best source that there is.
-fn allocations(sums: &mut Sums<'_, '_>, by: By, texts: &mut Texts) -> Result<()> {
-    let mut best: Option<u8> = None;
-    let columns = ["process_id", "callsite_id", "source", "allocation_bytes", "type_id", "type_name"];
-    each(sums.recording, ROW_STORED, "allocation", &columns, |row| {
-        let Some(found) = rank(row.text(2)) else { return Ok(()) };
-        if best.is_some_and(|best| best < found) {
-            return Ok(());
-        }
-        if best != Some(found) {
-            best = Some(found);
-            sums.all.clear();
-        }
-        let kind = match (by, row.text(5)) {
-            (By::Type, "") => Kind::Id(row.number(4)),
+/// Allocations of the samples that count.
+fn allocated(sums: &mut Sums<'_, '_>, by: By, texts: &mut Texts) -> Result<()> {
+    allocations::each(sums.recording, |row| {
+        let kind = match (by, row.type_name.unwrap_or_default()) {
+            (By::Type, "") => Kind::Id(row.type_id),
             (By::Type, name) => Kind::Text(texts.keep(name)?),
             _ => Kind::None,
         };
-        sums.add(row, kind, Sum { count: 1, amount: row.number(3) })
+        let sum = Sum { count: 1, amount: row.allocation_bytes.unwrap_or_default() };
+        sums.add(row.process_id, row.callsite_id, kind, sum)
     })
 }
 
 /// Waits, those without an end until the last event of their process.
 fn waits(sums: &mut Sums<'_, '_>) -> Result<()> {
     let mut ends: HashMap<u64, i64, RandomState> = HashMap::default();
-    if sums.recording.table("process").is_ok() {
-        each(sums.recording, SUM_STORED, "process", &["process_id", "last_ts_ns"], |row| {
-            let end = ends.entry(row.number(0)).or_insert(i64::MIN);
-            *end = (*end).max(row.number(1).cast_signed());
+    if sums.recording.has::<Process<'_>>() {
+        each_row::<Process<'_>>(sums.recording, SUM_STORED, |row| {
+            let end = ends.entry(row.process_id).or_insert(i64::MIN);
+            *end = (*end).max(row.last_ts_ns);
             Ok(())
         })?;
     }
-    let columns = ["process_id", "callsite_id", "start_ts_ns", "duration_ns", "touches_gap"];
-    each(sums.recording, ROW_STORED, "wait", &columns, |row| {
-        let open = || {
-            let end = ends.get(&row.number(0)).filter(|_| row.number(4) == 0)?;
-            Some(end.saturating_sub(row.number(2).cast_signed()))
-        };
-        let duration = row.known(3).map(u64::cast_signed).or_else(open).unwrap_or_default();
-        sums.add(row, Kind::None, Sum { count: 1, amount: positive(duration) })
+    each_row::<Wait<'_>>(sums.recording, ROW_STORED, |row| {
+        let open = || Some(ends.get(&row.process_id).filter(|_| !row.touches_gap)?.saturating_sub(row.start_ts_ns));
+        let amount = positive(row.duration_ns.or_else(open).unwrap_or_default());
+        sums.add(row.process_id, row.callsite_id, Kind::None, Sum { count: 1, amount })
     })
 }

@@ -1,9 +1,8 @@
 //! What rules look at: sums of a recording's rows by process, made in one pass over its tables, with bounded memory.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
-use foldhash::fast::RandomState;
 use tracequet_dataset::read::Column;
 use tracequet_dataset::table::schema;
 use tracequet_trace::error::Result;
@@ -15,9 +14,10 @@ use super::survivors::{Survivor, Survivors};
 use super::texts::Texts;
 use super::times::Times;
 use super::windows::Windows;
-use crate::allocation_source::rank;
 use crate::lifetime::{Fate, Lifetime};
 use crate::metrics::{Needs, TypeNames, needs};
+use crate::subjects::allocations::rank;
+use crate::subjects::processor::State;
 
 /// Processes that are looked at; rows of more are left out.
 const MOST_PROCESSES: usize = 256;
@@ -41,7 +41,8 @@ const REQUESTS: [(&str, &str); 3] = [
     ("Microsoft-AspNetCore-Server-Kestrel", "Request"),
 ];
 
-type Map<K, V> = HashMap<K, V, RandomState>;
+/// Walked in the order of its keys, so that sums of fractions come out the same each time.
+type Map<K, V> = BTreeMap<K, V>;
 
 /// The recording.
 #[derive(Debug)]
@@ -72,8 +73,8 @@ pub(super) struct Process {
     pub(super) exception_times: Windows,
     pub(super) waits: Map<u32, Load>,
     open_waits: Vec<(u32, i64)>,
-    /// Samples of threads outside of managed code, by call site, and all samples of each thread.
-    pub(super) external: Map<u32, u64>,
+    /// Samples of threads that wait, by call site, and all samples of each thread.
+    pub(super) waiting: Map<u32, u64>,
     pub(super) thread_samples: Map<u64, u64>,
     pub(super) starvation: Windows,
     pub(super) queued: Times,
@@ -117,7 +118,7 @@ pub(super) struct Thrown {
 }
 
 /// The value of a key, unless there are too many keys.
-fn entry<K: std::hash::Hash + Eq, V: Default>(map: &mut Map<K, V>, key: K, most: usize) -> Option<&mut V> {
+fn entry<K: Ord, V: Default>(map: &mut Map<K, V>, key: K, most: usize) -> Option<&mut V> {
     if map.len() >= most && !map.contains_key(&key) {
         return None;
     }
@@ -368,8 +369,8 @@ impl Picture {
                 if let Some(sum) = entry(&mut process.thread_samples, thread, MOST_LOADS) {
                     *sum = sum.saturating_add(count);
                 }
-                if row.text(3) == "external"
-                    && let Some(sum) = entry(&mut process.external, site, MOST_KEYS)
+                if State::of(Some(row.text(3))) == State::Waiting
+                    && let Some(sum) = entry(&mut process.waiting, site, MOST_KEYS)
                 {
                     *sum = sum.saturating_add(count);
                 }

@@ -3,7 +3,7 @@
 use tracequet_facts::fact::Allocation;
 use tracequet_trace::guid::Guid;
 
-use crate::allocation_source::SOURCES;
+use crate::subjects::allocations::SOURCES;
 
 /// Samples that are followed. Beyond that one of two is left out, again and again, and the others count twice.
 const MAX_SAMPLES: usize = 4 << 20;

@@ -181,7 +181,10 @@ impl Groups {
     pub(super) fn of_frames(&self, definition: &Definition, leaves: &Leaves, of: OfFrame) -> Vec<Metric> {
         let Groups::Sites(sites) = self else { return Vec::new() };
         let mut by_text: HashMap<&str, (u64, f64)> = HashMap::new();
-        for (site, (rows, sum)) in &sites.all {
+        // In the order of sites, so that sums of fractions come out the same each time.
+        let mut sums: Vec<_> = sites.all.iter().collect();
+        sums.sort_unstable_by_key(|(site, _)| **site);
+        for (site, (rows, sum)) in sums {
             if let Some(text) = leaves.text(*site, of) {
                 let (all_rows, all) = by_text.entry(text).or_default();
                 (*all_rows, *all) = (*all_rows + rows, *all + sum);

@@ -8,7 +8,8 @@ use tracequet_trace::error::{Error, Evidence, Result};
 
 use super::labels::Labels;
 use super::model::What;
-use crate::rows::each;
+use crate::rows::each_row;
+use crate::subjects::processor::Samples;
 use crate::{held, lifetime};
 
 /// The tables that the profiles of all but a few kinds are found in: [`Choice::tables`] says it of each.
@@ -35,6 +36,8 @@ pub struct Choice {
     pub table: String,
     /// The column whose whole numbers are the weights, instead of what rows of the kind are weighed by.
     pub weight: Option<String>,
+    /// Of [`What::Cpu`] which samples are meant.
+    pub samples: Samples,
     /// Only rows of this time or later, nanoseconds since the recording began. Rows with a beginning and an end count by their beginning.
     pub from_ns: Option<i64>,
     /// Only rows before this time.
@@ -74,6 +77,14 @@ impl Choice {
     pub fn is_of_some(&self) -> bool {
         self.from_ns.is_some() || self.to_ns.is_some() || self.thread.is_some() || self.activity.is_some()
     }
+}
+
+tracequet_dataset::row! {
+    struct Id of thread_activity { activity_id, activity_path }
+}
+
+tracequet_dataset::row! {
+    struct Worked of thread_activity { process_id, thread_id, start_ts_ns, end_ts_ns, activity_id, activity_path }
 }
 
 /// From when to when each process and thread worked on an activity, in nanoseconds since the recording began.
@@ -121,10 +132,11 @@ fn work(recording: &Recording<'_>, activity: &str) -> Result<Work> {
     const STORED: u64 = size_of::<(i64, i64)>() as u64;
     // An id is the same text in each of its rows, and so is its path.
     let (mut path, mut rows) = (activity.starts_with('/').then(|| activity.to_owned()), 0);
-    each(recording, 0, ACTIVITIES, &["activity_id", "activity_path"], |row| {
+    each_row::<Id<'_>>(recording, 0, |row| {
         rows += 1;
-        if path.is_none() && row.text(0).eq_ignore_ascii_case(activity) && !row.text(1).is_empty() {
-            path = Some(row.text(1).to_owned());
+        let own_path = row.activity_path.filter(|path| !path.is_empty());
+        if path.is_none() && row.activity_id.is_some_and(|id| id.eq_ignore_ascii_case(activity)) {
+            path = own_path.map(str::to_owned);
         }
         Ok(())
     })?;
@@ -141,11 +153,11 @@ fn work(recording: &Recording<'_>, activity: &str) -> Result<Work> {
     };
     let mut work: Work = HashMap::default();
     let mut found = 0;
-    let columns = ["process_id", "thread_id", "start_ts_ns", "end_ts_ns", "activity_id", "activity_path"];
-    each(recording, 0, ACTIVITIES, &columns, |row| {
-        if row.text(4).eq_ignore_ascii_case(activity) || is_inside(row.text(5)) {
-            let times = work.entry((row.number(0), row.number(1))).or_default();
-            times.push((row.number(2).cast_signed(), row.number(3).cast_signed()));
+    each_row::<Worked<'_>>(recording, 0, |row| {
+        let is_it = row.activity_id.is_some_and(|id| id.eq_ignore_ascii_case(activity));
+        if is_it || row.activity_path.is_some_and(is_inside) {
+            let times = work.entry((row.process_id, row.thread_id)).or_default();
+            times.push((row.start_ts_ns, row.end_ts_ns));
             found += 1;
         }
         held(recording, ACTIVITIES, found, STORED)

@@ -7,10 +7,18 @@ use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
 use crate::HeldTexts;
-use crate::rows::each;
+use crate::rows::each_row;
 
 /// What a row keeps beside its text.
 const STORED: u64 = 24;
+
+tracequet_dataset::row! {
+    struct Process of process { process_id, name }
+}
+
+tracequet_dataset::row! {
+    struct Thread of thread { process_id, thread_id, name }
+}
 
 /// Names of processes and threads.
 pub(super) struct Labels {
@@ -23,14 +31,13 @@ impl Labels {
         let mut labels = Labels { processes: HashMap::default(), threads: HashMap::default() };
         let (mut of_processes, mut of_threads) =
             (HeldTexts::of(recording, "process"), HeldTexts::of(recording, "thread"));
-        each(recording, STORED, "process", &["process_id", "name"], |row| {
-            labels.processes.insert(row.number(0), of_processes.copy(row.text(1))?);
+        each_row::<Process<'_>>(recording, STORED, |row| {
+            labels.processes.insert(row.process_id, of_processes.copy(row.name)?);
             Ok(())
         })?;
-        each(recording, STORED, "thread", &["process_id", "thread_id", "name"], |row| {
-            let name = row.text(2);
-            if !name.is_empty() {
-                labels.threads.insert((row.number(0), row.number(1)), of_threads.copy(name)?);
+        each_row::<Thread<'_>>(recording, STORED, |row| {
+            if let Some(name) = row.name.filter(|name| !name.is_empty()) {
+                labels.threads.insert((row.process_id, row.thread_id), of_threads.copy(name)?);
             }
             Ok(())
         })?;

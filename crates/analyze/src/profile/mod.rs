@@ -19,7 +19,6 @@ use std::io::{self, Write};
 
 pub use choice::{Choice, TABLES};
 pub use model::{Code, Function, Pause, Profile, ProfileFormat, ProfileFrame, Sample, ThreadSamples, Unit, What};
-pub(crate) use read::Rounds;
 pub use read::{read, read_chosen};
 
 impl Profile {

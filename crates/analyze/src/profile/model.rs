@@ -179,6 +179,8 @@ pub struct Profile {
     pub threads: Vec<ThreadSamples>,
     /// Samples that are left out because they have no call stack.
     pub without_stack: u64,
+    /// Of [`What::Cpu`] samples that are left out because their threads wait, or run native code.
+    pub waiting: u64,
 }
 
 impl What {

@@ -4,16 +4,36 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
-use tracequet_dataset::read::Recording;
+use tracequet_dataset::read::{Column, Recording};
 use tracequet_trace::error::{Error, Result, did_you_mean};
 
 use super::choice::{Choice, Filter};
 use super::labels::Labels;
 use super::model::{Code, Function, Pause, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
-use crate::allocation_source::rank;
 use crate::lifetime::{Fate, Life, lifetimes};
-use crate::rows::each;
+use crate::rows::{each_row, wrong};
+use crate::subjects::allocations;
+use crate::subjects::processor::{self, Processor, State};
 use crate::{HeldTexts, held};
+
+/// The table of sampled allocations.
+const ALLOCATION: &str = "allocation";
+
+tracequet_dataset::row! {
+    struct Trace of trace { start_ts, duration_ns, sampling_ns }
+}
+
+tracequet_dataset::row! {
+    struct PauseRow of gc_pause { process_id, start_ts_ns, duration_ns, gc_id, kind }
+}
+
+tracequet_dataset::row! {
+    struct FrameRow of frame { frame_id, name, assembly, kind, file, line, line_kind, is_framework }
+}
+
+tracequet_dataset::row! {
+    struct CallsiteRow of callsite { callsite_id, parent_callsite_id, frame_id }
+}
 
 /// Memory of a row.
 const ROW_STORED: u64 = size_of::<Sample>() as u64;
@@ -29,71 +49,84 @@ pub fn read(recording: &Recording<'_>, what: What) -> Result<Profile> {
 pub fn read_chosen(recording: &Recording<'_>, choice: &Choice) -> Result<Profile> {
     let what = choice.what;
     let mut profile = Profile { name: recording.info().trace_id.clone(), what, ..Profile::default() };
-    let mut sampling_ns = 0;
-    each(recording, ROW_STORED, "trace", &["start_ts", "duration_ns", "sampling_ns"], |row| {
-        profile.start_us = row.number(0).cast_signed();
-        profile.duration_ns = row.number(1).cast_signed();
-        sampling_ns = row.number(2);
+    each_row::<Trace<'_>>(recording, ROW_STORED, |row| {
+        (profile.start_us, profile.duration_ns, profile.sampling_ns) = (row.start_ts, row.duration_ns, row.sampling_ns);
         Ok(())
     })?;
-    profile.sampling_ns = sampling_ns;
     callsites(recording, &mut profile)?;
     profile.pauses = pauses(recording)?;
     let filter = Filter::new(recording, choice)?;
     if let Some(is_meant) = meant(what) {
         return lived(recording, profile, &filter, is_meant);
     }
-    let source = Source::of(recording, choice, sampling_ns)?;
-    (profile.table, profile.unit, profile.weight) = (source.table.clone(), source.unit, choice.weight.clone());
-    let mut columns = vec!["process_id", "thread_id", "callsite_id", source.time.as_str()];
-    columns.extend(source.weight.as_deref());
-    columns.extend(source.kind);
-    // Where the kind stands.
-    let kind = columns.len() - 1;
-    let best = if what == What::Allocation { allocation_rank(recording)? } else { None };
-    let mut threads: BTreeMap<(u64, u64), Vec<Sample>> = BTreeMap::new();
-    let mut rounds = Rounds::default();
-    let (sites, mut without_stack) = (profile.callsites.len() as u64, 0);
-    let mut frames = Frames::of(&profile);
-    each(recording, ROW_STORED, &source.table, &columns, |row| {
-        let is_other = match what {
-            // No thread wanted the processor.
-            What::Cpu => row.text(kind) == "idle",
-            What::Blocked => row.text(kind) != "blocked",
-            // Lookups of precompiled code are no compilations.
-            What::Jit => row.text(kind) != "jit",
-            // Several kinds of samples stand for the same bytes.
-            What::Allocation => rank(row.text(kind)) != best || best.is_none(),
-            _ => false,
-        };
-        if is_other {
-            return Ok(());
-        }
-        let (thread, ts_ns) = ((row.number(0), row.number(1)), row.number(3).cast_signed());
-        if what == What::Cpu && matches!(row.text(kind), "managed" | "external" | "error") {
-            rounds.see(thread, ts_ns);
-        }
-        if !filter.takes(thread, ts_ns) {
-            return Ok(());
-        }
-        let callsite = row.number(2);
-        if callsite == 0 || callsite >= sites {
-            without_stack += 1;
-            return Ok(());
-        }
-        frames.add(callsite as usize)?;
-        let weight = if source.weight.is_some() { source.weighed(row.number(4)) } else { 1 };
-        let sample = Sample { ts_ns, callsite: callsite as u32, weight };
-        threads.entry(thread).or_default().push(sample);
-        held(recording, "threads", threads.len() as u64, BYTES_PER_THREAD)
-    })?;
-    profile.without_stack = without_stack;
-    if source.unit == Unit::Nanoseconds && what == What::Cpu && choice.weight.is_none() {
-        rounds.weigh(&mut threads, sampling_ns);
-        profile.sampling_ns = rounds.longest().unwrap_or(sampling_ns);
+    let mut taken = Taken::of(recording, &filter, &profile);
+    if choice.weight.is_none() && what == What::Cpu {
+        let found = Processor::of(recording)?;
+        (profile.table, profile.unit) = (processor::TABLE.to_owned(), found.unit());
+        profile.sampling_ns = found.interval_ns();
+        profile.waiting = found.each(recording, choice.samples, |sample| {
+            taken.take((sample.process_id, sample.thread_id), sample.ts_ns, sample.callsite_id, sample.weight)
+        })?;
+    } else if choice.weight.is_none() && what == What::Allocation {
+        (profile.table, profile.unit) = (ALLOCATION.to_owned(), Unit::Bytes);
+        allocations::each(recording, |row| {
+            let bytes = row.allocation_bytes.unwrap_or_default();
+            taken.take((row.process_id, row.thread_id), row.ts_ns, row.callsite_id, bytes)
+        })?;
+    } else {
+        let source = Source::of(recording, choice)?;
+        source.read(recording, choice, &mut taken)?;
+        (profile.table, profile.unit, profile.weight) = (source.table, source.unit, choice.weight.clone());
     }
-    profile.threads = labelled(recording, threads)?;
+    taken.into_profile(&mut profile)?;
     Ok(profile)
+}
+
+/// Samples that are taken into a profile.
+struct Taken<'r, 'd> {
+    recording: &'r Recording<'d>,
+    filter: &'r Filter<'r>,
+    threads: BTreeMap<(u64, u64), Vec<Sample>>,
+    frames: Frames,
+    rows: u64,
+    sites: u32,
+    without_stack: u64,
+}
+
+impl<'r, 'd> Taken<'r, 'd> {
+    fn of(recording: &'r Recording<'d>, filter: &'r Filter<'r>, profile: &Profile) -> Taken<'r, 'd> {
+        let sites = u32::try_from(profile.callsites.len()).unwrap_or(u32::MAX);
+        let (threads, frames) = (BTreeMap::new(), Frames::of(profile));
+        Taken { recording, filter, threads, frames, rows: 0, sites, without_stack: 0 }
+    }
+
+    /// A sample of a thread, if it is chosen.
+    fn take(&mut self, thread: (u64, u64), ts_ns: i64, callsite: u32, weight: u64) -> Result<()> {
+        self.rows += 1;
+        held(self.recording, "samples", self.rows, ROW_STORED)?;
+        if !self.filter.takes(thread, ts_ns) {
+            return Ok(());
+        }
+        if callsite == 0 || callsite >= self.sites {
+            self.without_stack += 1;
+            return Ok(());
+        }
+        self.frames.add(callsite as usize)?;
+        self.threads.entry(thread).or_default().push(Sample { ts_ns, callsite, weight });
+        held(self.recording, "threads", self.threads.len() as u64, BYTES_PER_THREAD)
+    }
+
+    /// All samples were seen: those of each thread in the order of time, with its label.
+    fn into_profile(self, profile: &mut Profile) -> Result<()> {
+        let (labels, mut texts) = (Labels::read(self.recording)?, HeldTexts::of(self.recording, "thread"));
+        let threads = self.threads.into_iter().map(|((process_id, thread_id), mut samples)| {
+            samples.sort_by_key(|sample| sample.ts_ns);
+            let label = texts.copy(&labels.of(process_id, thread_id))?;
+            Ok(ThreadSamples { process_id, thread_id, label, samples })
+        });
+        (profile.threads, profile.without_stack) = (threads.collect::<Result<_>>()?, self.without_stack);
+        Ok(())
+    }
 }
 
 /// Where the rows of a kind are, and what they are weighed by.
@@ -113,13 +146,11 @@ struct Source {
 const TIMES: [&str; 3] = ["ts_ns", "start_ts_ns", "queue_ts_ns"];
 
 impl Source {
-    fn of(recording: &Recording<'_>, choice: &Choice, sampling_ns: u64) -> Result<Source> {
+    fn of(recording: &Recording<'_>, choice: &Choice) -> Result<Source> {
         let (table, weight, unit, kind) = match choice.what {
-            // Weighed when all are there.
-            What::Cpu if sampling_ns > 0 => ("cpu_sample", Some("sample_count"), Unit::Nanoseconds, Some("kind")),
-            What::Cpu => ("cpu_sample", Some("sample_count"), Unit::Count, Some("kind")),
+            What::Cpu => (processor::TABLE, Some("sample_count"), Unit::Count, Some("kind")),
             What::Allocation | What::Survivors | What::Gen2Deaths | What::Live => {
-                ("allocation", Some("allocation_bytes"), Unit::Bytes, Some("source"))
+                (ALLOCATION, Some("allocation_bytes"), Unit::Bytes, Some("source"))
             }
             What::Exception => ("exception", None, Unit::Count, None),
             What::Contention => ("contention", Some("duration_ns"), Unit::Nanoseconds, None),
@@ -164,6 +195,39 @@ impl Source {
         Ok(Source { table: table.to_owned(), time, weight, is_signed, unit, kind })
     }
 
+    /// Takes the rows that are of the kind.
+    fn read(&self, recording: &Recording<'_>, choice: &Choice, taken: &mut Taken<'_, '_>) -> Result<()> {
+        // Several kinds of samples stand for the same bytes.
+        let best = if choice.what == What::Allocation { allocations::best(recording)? } else { None };
+        let is_meant = |kind: Option<&str>| match choice.what {
+            What::Cpu => choice.samples.has(State::of(kind)),
+            What::Blocked => kind == Some("blocked"),
+            // Lookups of precompiled code are no compilations.
+            What::Jit => kind == Some("jit"),
+            What::Allocation => best.is_some() && kind.and_then(allocations::rank) == best,
+            _ => true,
+        };
+        let of_rows = ["process_id", "thread_id", "callsite_id", self.time.as_str()];
+        let names: Vec<&str> = of_rows.into_iter().chain(self.weight.as_deref()).chain(self.kind).collect();
+        for batch in recording.table(&self.table)?.scan().columns(names).batches()? {
+            let batch = batch?;
+            let column = |name: &str| Column::of(&batch, name);
+            let (process, thread, callsite) = (column("process_id")?, column("thread_id")?, column("callsite_id")?);
+            let (time, kind) = (column(&self.time)?, self.kind.map(column).transpose()?);
+            let weight = self.weight.as_deref().map(column).transpose()?;
+            for row in 0..batch.num_rows() {
+                if !is_meant(kind.as_ref().and_then(|kind| kind.text(row))) {
+                    continue;
+                }
+                let number = |column: &Column<'_>| column.number(row).unwrap_or_default();
+                let weight = weight.as_ref().map_or(1, |weight| self.weighed(number(weight)));
+                let callsite = u32::try_from(number(&callsite)).unwrap_or(u32::MAX);
+                taken.take((number(&process), number(&thread)), number(&time).cast_signed(), callsite, weight)?;
+            }
+        }
+        Ok(())
+    }
+
     fn weighed(&self, bits: u64) -> u64 {
         if self.is_signed { u64::try_from(bits.cast_signed()).unwrap_or_default() } else { bits }
     }
@@ -187,97 +251,16 @@ fn lived(
     is_meant: fn(&Life) -> bool,
 ) -> Result<Profile> {
     profile.unit = Unit::Bytes;
-    let mut threads: BTreeMap<(u64, u64), Vec<Sample>> = BTreeMap::new();
-    let mut frames = Frames::of(&profile);
-    let (sites, mut without_stack) = (profile.callsites.len() as u64, 0);
+    let mut taken = Taken::of(recording, filter, &profile);
     lifetimes(recording, |lifetime| {
-        let (sample, thread) = (lifetime.sample, (lifetime.sample.process_id, lifetime.sample.thread_id));
-        if !is_meant(lifetime.life) || !filter.takes(thread, sample.ts_ns) {
+        if !is_meant(lifetime.life) {
             return Ok(());
         }
-        let callsite = sample.callsite_id;
-        if callsite == 0 || u64::from(callsite) >= sites {
-            without_stack += 1;
-            return Ok(());
-        }
-        frames.add(callsite as usize)?;
-        let weight = lifetime.bytes().unwrap_or_default();
-        threads.entry(thread).or_default().push(Sample { ts_ns: sample.ts_ns, callsite, weight });
-        held(recording, "threads", threads.len() as u64, BYTES_PER_THREAD)
+        let (sample, bytes) = (lifetime.sample, lifetime.bytes().unwrap_or_default());
+        taken.take((sample.process_id, sample.thread_id), sample.ts_ns, sample.callsite_id, bytes)
     })?;
-    profile.without_stack = without_stack;
-    profile.threads = labelled(recording, threads)?;
+    taken.into_profile(&mut profile)?;
     Ok(profile)
-}
-
-/// The samples of each thread in the order of time, with its label.
-fn labelled(recording: &Recording<'_>, threads: BTreeMap<(u64, u64), Vec<Sample>>) -> Result<Vec<ThreadSamples>> {
-    let (labels, mut texts) = (Labels::read(recording)?, HeldTexts::of(recording, "thread"));
-    let threads = threads.into_iter().map(|((process_id, thread_id), mut samples)| {
-        samples.sort_by_key(|sample| sample.ts_ns);
-        let label = texts.copy(&labels.of(process_id, thread_id))?;
-        Ok(ThreadSamples { process_id, thread_id, label, samples })
-    });
-    threads.collect::<Result<_>>()
-}
-
-/// The rank of the samples that allocations are counted by.
-fn allocation_rank(recording: &Recording<'_>) -> Result<Option<u8>> {
-    let mut best: Option<u8> = None;
-    each(recording, ROW_STORED, "allocation", &["source"], |row| {
-        let found = rank(row.text(0));
-        best = best.into_iter().chain(found).min();
-        Ok(())
-    })?;
-    Ok(best)
-}
-
-/// How often the runtime's sampler came round. It takes a sample of every thread each time, and comes less often than it is
-/// meant to: the time between two is the one that is observed.
-#[derive(Debug, Default)]
-pub(crate) struct Rounds {
-    /// Of each thread how many samples there are, and when the first and the last one was taken.
-    threads: HashMap<(u64, u64), (u64, i64, i64), RandomState>,
-}
-
-impl Rounds {
-    /// A sample of a thread, by its process and id.
-    pub(crate) fn see(&mut self, thread: (u64, u64), ts_ns: i64) {
-        let (count, first, last) = self.threads.entry(thread).or_insert((0, ts_ns, ts_ns));
-        (*count, *first, *last) = (*count + 1, (*first).min(ts_ns), (*last).max(ts_ns));
-    }
-
-    /// The time between two samples of each process: that of the thread with the most samples.
-    pub(crate) fn intervals(&self) -> HashMap<u64, u64, RandomState> {
-        let mut most: HashMap<u64, (u64, u64), RandomState> = HashMap::default();
-        for ((process, _), (count, first, last)) in &self.threads {
-            let between = count.saturating_sub(1);
-            let span = last.saturating_sub(*first).cast_unsigned();
-            let known = most.entry(*process).or_default();
-            *known = (*known).max((between, span));
-        }
-        let interval = |(process, (between, span)): (u64, (u64, u64))| Some((process, span.checked_div(between)?));
-        most.into_iter().filter_map(interval).filter(|(_, interval)| *interval > 0).collect()
-    }
-
-    /// Threads that were seen.
-    pub(crate) fn threads(&self) -> usize {
-        self.threads.len()
-    }
-
-    fn longest(&self) -> Option<u64> {
-        self.intervals().into_values().max()
-    }
-
-    /// Samples become time; those of a kernel, which do not come in rounds, by the interval that was asked for.
-    fn weigh(&self, threads: &mut BTreeMap<(u64, u64), Vec<Sample>>, nominal: u64) {
-        let intervals = self.intervals();
-        for (thread, samples) in threads {
-            let own = self.threads.contains_key(thread).then(|| intervals.get(&thread.0)).flatten();
-            let interval = own.copied().unwrap_or(nominal);
-            samples.iter_mut().for_each(|sample| sample.weight = sample.weight.saturating_mul(interval));
-        }
-    }
 }
 
 /// What a thread takes beside its samples: its label, and room for the next samples.
@@ -320,33 +303,32 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
     let mut frames = Vec::new();
     let mut of_frame: Vec<u32> = vec![0];
     let mut texts = HeldTexts::of(recording, "frame");
-    let columns = ["frame_id", "name", "assembly", "kind", "file", "line", "line_kind", "is_framework"];
-    each(recording, ROW_STORED, "frame", &columns, |row| {
-        if row.number(0) != of_frame.len() as u64 {
-            return Err(row.wrong("frames that are not numbered one after the other"));
+    each_row::<FrameRow<'_>>(recording, ROW_STORED, |row| {
+        if row.frame_id as usize != of_frame.len() {
+            return Err(wrong(recording, "frame", "frames that are not numbered one after the other"));
         }
-        let (name, assembly) = (row.text(1), row.text(2));
+        let (name, assembly) = (row.name, row.assembly.unwrap_or_default());
         let file = if assembly.is_empty() { name.split_once('!').map_or("", |(file, _)| file) } else { assembly };
-        let (source, line) = (row.text(4), row.number(5) as u32);
+        let (source, line) = (row.file.unwrap_or_default(), row.line.unwrap_or_default());
         let key = (name.to_owned(), file.to_owned(), source.to_owned());
         let function = match by_name.entry(key) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
-                let code = match row.text(3) {
+                let code = match row.kind {
                     "managed" => Code::Managed,
                     "native" => Code::Native,
                     "kernel" => Code::Kernel,
                     _ => Code::Unknown,
                 };
                 let (name, file, source) = (texts.copy(name)?, texts.copy(file)?, texts.copy(source)?);
-                let is_framework = row.number(7) == 1;
+                let is_framework = row.is_framework == Some(true);
                 functions.push(Function { name, file, source, start_line: 0, code, is_framework });
                 *new.insert((functions.len() - 1) as u32)
             }
         };
         // Without the line of the address there is that of the method.
-        let line = match row.text(6) {
-            "exact" => line,
+        let line = match row.line_kind {
+            Some("exact") => line,
             _ => {
                 if let Some(function) = functions.get_mut(function as usize) {
                     function.start_line = line;
@@ -363,13 +345,13 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
         Ok(())
     })?;
     let mut callsites = vec![(0, 0)];
-    each(recording, ROW_STORED, "callsite", &["callsite_id", "parent_callsite_id", "frame_id"], |row| {
-        let (id, parent, frame) = (row.number(0), row.number(1), row.number(2));
-        let frame = usize::try_from(frame).ok().and_then(|frame| of_frame.get(frame)).copied();
-        let (true, true, Some(frame)) = (id == callsites.len() as u64, parent < id, frame) else {
-            return Err(row.wrong("a call site that does not follow the one before and its caller"));
+    each_row::<CallsiteRow<'_>>(recording, ROW_STORED, |row| {
+        let (id, parent) = (row.callsite_id, row.parent_callsite_id);
+        let frame = of_frame.get(row.frame_id as usize).copied();
+        let (true, true, Some(frame)) = (id as usize == callsites.len(), parent < id, frame) else {
+            return Err(wrong(recording, "callsite", "a call site that does not follow the one before and its caller"));
         };
-        callsites.push((parent as u32, frame));
+        callsites.push((parent, frame));
         Ok(())
     })?;
     (profile.functions, profile.frames, profile.callsites) = (functions, frames, callsites);
@@ -379,24 +361,18 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
 /// Pauses for collections; none when the dataset lacks their table.
 fn pauses(recording: &Recording<'_>) -> Result<Vec<Pause>> {
     let mut pauses = Vec::new();
-    if recording.tables().any(|table| table.name == "gc_pause") {
-        each(
-            recording,
-            ROW_STORED,
-            "gc_pause",
-            &["process_id", "start_ts_ns", "duration_ns", "gc_id", "kind"],
-            |row| {
-                if row.text(4) == "gc" {
-                    pauses.push(Pause {
-                        process_id: row.number(0),
-                        start_ns: row.number(1).cast_signed(),
-                        duration_ns: row.number(2).cast_signed(),
-                        gc_id: row.number(3),
-                    });
-                }
-                Ok(())
-            },
-        )?;
+    if recording.has::<PauseRow<'_>>() {
+        each_row::<PauseRow<'_>>(recording, ROW_STORED, |row| {
+            if row.kind == "gc" {
+                pauses.push(Pause {
+                    process_id: row.process_id,
+                    start_ns: row.start_ts_ns,
+                    duration_ns: row.duration_ns,
+                    gc_id: row.gc_id.into(),
+                });
+            }
+            Ok(())
+        })?;
     }
     pauses.sort_by_key(|pause| pause.start_ns);
     Ok(pauses)
@@ -405,27 +381,6 @@ fn pauses(recording: &Recording<'_>) -> Result<Vec<Pause>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn samples_stand_for_the_time_between_two_that_is_observed() {
-        let (mut rounds, mut threads) = (Rounds::default(), BTreeMap::new());
-        let sample = |ts_ns| Sample { ts_ns, callsite: 1, weight: 1 };
-        // A thread from the beginning to the end, a short one, and one of a process that was seen once.
-        for (thread, times) in [((1, 10), (0..=500).collect::<Vec<i64>>()), ((1, 11), vec![7, 90]), ((2, 20), vec![5])]
-        {
-            for time in times {
-                let ts_ns = time * 10_000_000;
-                rounds.see(thread, ts_ns);
-                threads.entry(thread).or_insert_with(Vec::new).push(sample(ts_ns));
-            }
-        }
-        threads.entry((3, 30)).or_default().push(sample(1));
-        rounds.weigh(&mut threads, 1_000_000);
-        let weight = |thread: (u64, u64)| threads[&thread].iter().map(|sample| sample.weight).sum::<u64>();
-        assert_eq!((weight((1, 10)), weight((1, 11))), (5_010_000_000, 20_000_000));
-        assert_eq!((weight((2, 20)), weight((3, 30))), (1_000_000, 1_000_000), "as it was meant to be");
-        assert_eq!(rounds.longest(), Some(10_000_000));
-    }
 
     #[test]
     fn stacks_that_take_forever_to_write_are_refused() {

@@ -49,7 +49,7 @@ fn judge(look: &Look<'_>) -> Judged {
         }
         let mut blocked = 0.0;
         for (site, samples) in
-            process.external.iter().filter(|(site, _)| is_worker(**site) && sites.has(**site, &[Is::TaskWait]))
+            process.waiting.iter().filter(|(site, _)| is_worker(**site) && sites.has(**site, &[Is::TaskWait]))
         {
             blocked += *samples as f64;
             add(*site, *samples as f64);

@@ -1,0 +1,4 @@
+//! Subjects of a recording, each the only place that knows which rows count, how much, and whose they are.
+
+pub mod allocations;
+pub mod processor;

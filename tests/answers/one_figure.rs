@@ -1,0 +1,106 @@
+//! One figure on every surface: processor time and allocations are the same number in exports, on the page, in views, metrics and
+//! differences.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+use tracequet::analyze::metrics::metrics;
+use tracequet::dataset::read::Dataset;
+
+use super::diff::{diff, section};
+use super::export::sums;
+use super::report::nodes;
+use crate::support::files::{files, sample};
+use crate::support::program::run;
+
+/// The recordings of `samples/`, without those that are there many times.
+fn recordings() -> Vec<PathBuf> {
+    let folder = sample("");
+    let is_one = |name: &&String| {
+        let is_of_many = ["ci/", "figures/", "habits/"].iter().any(|folder| name.starts_with(folder));
+        !is_of_many && [".nettrace", ".nettrace.zst", ".etl"].iter().any(|end| name.ends_with(end))
+    };
+    files(&folder).keys().filter(is_one).map(|name| folder.join(name)).collect()
+}
+
+/// What views and tables say of a dataset: samples of processor by site, method and assembly, those without a stack, bytes of
+/// allocations by site, those without a stack.
+const VIEWS: &str = "
+import json, os, sys, duckdb
+os.chdir(sys.argv[1])
+connection = duckdb.connect()
+connection.execute(open('views.sql').read())
+one = lambda query: connection.execute(query).fetchone()[0] or 0
+ran = \"kind IS DISTINCT FROM 'idle' AND kind IS DISTINCT FROM 'external'\"
+counted = 'SEMI JOIN allocation_source u ON u.trace_id = a.trace_id AND u.source = a.source'
+print(json.dumps([int(one(query)) for query in [
+    'SELECT sum(samples) FROM cpu_by_site', 'SELECT sum(exclusive_samples) FROM cpu_by_method',
+    'SELECT sum(samples) FROM cpu_by_assembly',
+    f'SELECT sum(sample_count) FROM cpu_sample WHERE callsite_id = 0 AND {ran}',
+    'SELECT sum(allocation_bytes) FROM allocation_by_site',
+    f'SELECT sum(allocation_bytes) FROM allocation a {counted} WHERE callsite_id = 0']]))
+";
+
+#[test]
+fn processor_time_and_allocations_are_one_number_on_every_surface() {
+    let test = "processor_time_and_allocations_are_one_number_on_every_surface";
+    let Some(python) = crate::support::python::python(test) else { return };
+    let mut compared = [0, 0];
+    for recording in recordings() {
+        let folder = tempfile::tempdir().unwrap();
+        let set = folder.path().join("set").to_str().unwrap().to_owned();
+        let made = run(&["convert", "-q", recording.to_str().unwrap(), "-o", &set]);
+        assert!(matches!(made.code, Some(0 | 3)), "{recording:?}: {}", made.err);
+        let views = Command::new(&python).args(["-c", VIEWS, &set]).output().unwrap();
+        assert!(views.status.success(), "{recording:?}: {}", String::from_utf8_lossy(&views.stderr));
+        let [by_site, by_method, by_assembly, stackless, bytes_by_site, bytes_stackless]: [u64; 6] =
+            serde_json::from_slice(&views.stdout).unwrap();
+        assert_eq!([by_method, by_assembly], [by_site; 2], "{recording:?}");
+        let dataset = Dataset::open(&set).unwrap();
+        let metrics = metrics(&dataset.recording(None).unwrap()).unwrap();
+        let metric = |name: &str| metrics.iter().find(|metric| metric.name == name).and_then(|metric| metric.value);
+        let page = run(&["report", &set]).out;
+        let answer = diff(&[&set, &set]);
+        let total = |what: &str, of: &str| section(&answer, what)["base"]["total"][of].as_f64().unwrap_or_default();
+        if by_site + stackless > 0 {
+            let samples = (by_site + stackless) as f64;
+            let found = (metric("cpu.samples"), total("cpu", "count"));
+            assert_eq!(found, (Some(samples), samples), "{recording:?}");
+        }
+        for (place, (what, graph, without, is_there)) in [
+            ("cpu", "flame-cpu", stackless, by_site > 0),
+            ("allocation", "flame-allocations", bytes_stackless, bytes_by_site > 0),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            if !is_there || without > 0 {
+                continue;
+            }
+            let expected = total(what, "amount");
+            let exported = sums(&[&set, "--what", what]);
+            assert_eq!(exported.map(|sum| sum as f64), [expected; 4], "{recording:?} {what}");
+            assert_eq!(nodes(&page, graph)[0].2, expected, "{recording:?} {what}");
+            if what == "allocation" {
+                assert_eq!(bytes_by_site as f64, expected, "{recording:?}");
+            }
+            compared[place] += 1;
+        }
+    }
+    assert!(compared.iter().all(|count| *count >= 5), "{compared:?}");
+}
+
+/// A thread that sleeps takes no processor time, however often it is sampled.
+#[test]
+fn threads_that_wait_take_no_processor_time() {
+    let path = sample("stacks.nettrace");
+    let json = |samples: &str| -> Value {
+        let made = run(&["export", path.to_str().unwrap(), "--samples", samples]);
+        assert_eq!(made.code, Some(0), "{}", made.err);
+        serde_json::from_str(&made.out).unwrap()
+    };
+    let ns = |json: &Value| json["profiles"][0]["endValue"].as_u64().unwrap();
+    let (running, all) = (ns(&json("running")), ns(&json("all")));
+    assert!(running > 0 && running * 2 < all, "{running} {all}");
+}
