@@ -5,7 +5,6 @@
 mod allocations;
 mod collections;
 mod holders;
-mod inlined;
 mod judge;
 mod line;
 mod picture;
@@ -14,9 +13,7 @@ mod rule;
 mod rules;
 mod score;
 mod shared;
-mod sites;
 mod survivors;
-mod texts;
 mod times;
 mod windows;
 mod words;

@@ -1,17 +1,19 @@
 //! From call sites to places: names of methods and types, read for those that are needed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
 use super::place::{By, Place};
-use super::sums::{Kind, Raw, Sum};
+use super::sums::{Key, Kind, Raw, Subject, Sum};
 use crate::HeldTexts;
 use crate::heap::Texts;
 use crate::metrics::TypeNames;
-use crate::rows::each;
+use crate::rows::each_row;
+use crate::subjects::inlined::Inlined;
+use crate::subjects::sites::Sites;
 
 /// Memory of a call site or a frame with what finds it.
 const ROW_STORED: u64 = 64;
@@ -19,13 +21,15 @@ const ROW_STORED: u64 = 64;
 /// The sums of call sites as sums of places.
 pub(super) fn placed(
     recording: &Recording<'_>,
-    all: Vec<Raw>,
+    all: Vec<(Subject, Raw)>,
     by: By,
     texts: &mut Texts,
 ) -> Result<Vec<HashMap<Place, Sum, RandomState>>> {
-    let names = Names::read(recording, all.iter().flat_map(|sums| sums.keys().map(|key| key.callsite)))?;
+    let names = Names::read(recording, all.iter().flat_map(|(_, sums)| sums.keys().map(|key| key.callsite)))?;
     let mut found = Vec::with_capacity(all.len());
-    for sums in all {
+    for (subject, sums) in all {
+        let sites = if subject == Subject::Allocation { Some(Sites::read(recording)?) } else { None };
+        let allocators = sites.as_ref().map(|sites| Allocators::of(sites, &sums));
         let mut places: HashMap<Place, Sum, RandomState> = HashMap::default();
         for (key, sum) in sums {
             let type_name = match &key.kind {
@@ -38,7 +42,10 @@ pub(super) fn placed(
             };
             let site = names.sites.get(&key.callsite);
             let named = |name: Option<&String>, texts: &mut Texts| name.map(|name| texts.keep(name)).transpose();
-            let own_method = named(site.and_then(|site| names.written(site.own)), texts)?;
+            let own_method = match &allocators {
+                Some(allocators) => allocators.method(&key).map(|name| texts.keep(name)).transpose()?,
+                None => named(site.and_then(|site| names.written(site.own)), texts)?,
+            };
             let method = match by {
                 By::Method => named(site.and_then(|site| names.name(site.frame)), texts)?,
                 By::Own | By::Type => None,
@@ -51,10 +58,40 @@ pub(super) fn placed(
     Ok(found)
 }
 
+/// Who allocates, as findings say it: also where methods are inlined.
+struct Allocators<'s> {
+    sites: &'s Sites,
+    of_process: BTreeMap<u64, Inlined<'s>>,
+}
+
+impl<'s> Allocators<'s> {
+    fn of(sites: &'s Sites, sums: &Raw) -> Allocators<'s> {
+        let mut of_process: BTreeMap<u64, Vec<(u32, u64, u64)>> = BTreeMap::new();
+        for (key, sum) in sums {
+            of_process.entry(key.process).or_default().push((key.callsite, key.type_id, sum.count));
+        }
+        let inlined = |(process, rows): (u64, Vec<_>)| (process, Inlined::of(rows.into_iter(), sites));
+        Allocators { sites, of_process: of_process.into_iter().map(inlined).collect() }
+    }
+
+    fn method(&self, key: &Key) -> Option<&'s str> {
+        let found = self.of_process.get(&key.process)?.allocator(self.sites, key.callsite, key.type_id)?;
+        Some(found.method)
+    }
+}
+
 /// Frames of a call site: its own, and that of the nearest own method outwards.
 struct Site {
     frame: u32,
     own: u32,
+}
+
+tracequet_dataset::row! {
+    struct Callsite of callsite { callsite_id, frame_id, own_callsite_id }
+}
+
+tracequet_dataset::row! {
+    struct Frame of frame { frame_id, name, written_name }
 }
 
 /// The names of some call sites.
@@ -69,8 +106,8 @@ impl Names {
     fn read(recording: &Recording<'_>, wanted: impl Iterator<Item = u32>) -> Result<Names> {
         let wanted: HashSet<u32, RandomState> = wanted.filter(|site| *site > 0).collect();
         let mut all: HashMap<u32, (u32, u32), RandomState> = HashMap::default();
-        each(recording, ROW_STORED, "callsite", &["callsite_id", "frame_id", "own_callsite_id"], |row| {
-            all.insert(row.number(0) as u32, (row.number(1) as u32, row.number(2) as u32));
+        each_row::<Callsite<'_>>(recording, ROW_STORED, |row| {
+            all.insert(row.callsite_id, (row.frame_id, row.own_callsite_id));
             Ok(())
         })?;
         let mut sites: HashMap<u32, Site, RandomState> = HashMap::default();
@@ -82,10 +119,9 @@ impl Names {
         drop(all);
         let needed: HashSet<u32, RandomState> = sites.values().flat_map(|site| [site.frame, site.own]).collect();
         let (mut frames, mut texts) = (HashMap::<_, _, RandomState>::default(), HeldTexts::of(recording, "frame"));
-        each(recording, ROW_STORED, "frame", &["frame_id", "name", "written_name"], |row| {
-            let frame = row.number(0) as u32;
-            if needed.contains(&frame) {
-                frames.insert(frame, [texts.copy(row.text(1))?, texts.copy(row.text(2))?]);
+        each_row::<Frame<'_>>(recording, ROW_STORED, |row| {
+            if needed.contains(&row.frame_id) {
+                frames.insert(row.frame_id, [texts.copy(row.name)?, texts.copy(row.written_name)?]);
             }
             Ok(())
         })?;

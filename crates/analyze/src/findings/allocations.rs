@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::inlined::{Allocator, Inlined};
 use super::picture::Allocated;
 use super::rule::Look;
+use crate::subjects::inlined::{Allocator, Inlined};
 
 /// The part of the bytes from which on an own method is named.
 const LEAST_SHARE: f64 = 0.1;
@@ -21,6 +21,8 @@ pub(super) struct Part {
     /// The own method with the most bytes of the kind, and its part of them.
     pub(super) own_method: Option<String>,
     pub(super) own_share: f64,
+    /// The own method that the compiler put most of that method's allocations into.
+    pub(super) inlined_into: Option<String>,
 }
 
 impl Part {
@@ -32,7 +34,11 @@ impl Part {
     /// `, most by Shop.Orders.Load (87 %)`.
     pub(super) fn by(&self) -> String {
         match &self.own_method {
-            Some(method) => format!(", most by {method} ({})", super::words::percent(self.own_share)),
+            Some(method) => {
+                let into =
+                    self.inlined_into.as_ref().map_or(String::new(), |caller| format!(", inlined into {caller}"));
+                format!(", most by {method} ({}{into})", super::words::percent(self.own_share))
+            }
             None => String::new(),
         }
     }
@@ -43,6 +49,7 @@ pub(super) fn part(look: &Look<'_>, of: impl Fn(u32, u64, &str, &Allocated) -> (
     let mut part = Part::default();
     let mut types: BTreeMap<&str, f64> = BTreeMap::new();
     let mut methods: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut callers: BTreeMap<(&str, &str), f64> = BTreeMap::new();
     let inlined = Inlined::of(look.process.sampled(), &look.picture.sites);
     for ((site, kind), allocated) in look.process.counted() {
         part.all_bytes += allocated.bytes;
@@ -55,8 +62,11 @@ pub(super) fn part(look: &Look<'_>, of: impl Fn(u32, u64, &str, &Allocated) -> (
         part.bytes += bytes;
         part.samples += samples;
         *types.entry(name).or_default() += bytes;
-        if let Some(Allocator { method, .. }) = inlined.allocator(&look.picture.sites, *site, *kind) {
+        if let Some(Allocator { method, inlined_into, .. }) = inlined.allocator(&look.picture.sites, *site, *kind) {
             *methods.entry(method).or_default() += bytes;
+            if let Some(caller) = inlined_into {
+                *callers.entry((method, caller)).or_default() += bytes;
+            }
         }
     }
     let largest = |sums: BTreeMap<&str, f64>| {
@@ -68,6 +78,9 @@ pub(super) fn part(look: &Look<'_>, of: impl Fn(u32, u64, &str, &Allocated) -> (
     let all = part.bytes.max(f64::MIN_POSITIVE);
     if let Some((method, bytes)) = largest(methods).filter(|(_, bytes)| bytes / all >= LEAST_SHARE) {
         part.own_share = bytes / all;
+        let of_method = callers.into_iter().filter(|((inlined, _), _)| *inlined == method);
+        let caller = of_method.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
+        part.inlined_into = caller.map(|((_, caller), _)| caller.to_owned());
         part.own_method = Some(method);
     }
     part

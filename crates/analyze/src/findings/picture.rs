@@ -9,15 +9,15 @@ use tracequet_trace::error::Result;
 
 use super::collections::{Collections, Pause};
 use super::queries::{CALLS, Queries, Query, Statement};
-use super::sites::Sites;
 use super::survivors::{Survivor, Survivors};
-use super::texts::Texts;
 use super::times::Times;
 use super::windows::Windows;
 use crate::lifetime::{Fate, Lifetime};
 use crate::metrics::{Needs, TypeNames, needs};
 use crate::subjects::allocations::rank;
 use crate::subjects::processor::State;
+use crate::subjects::sites::Sites;
+use crate::subjects::texts::Texts;
 
 /// Processes that are looked at; rows of more are left out.
 const MOST_PROCESSES: usize = 256;

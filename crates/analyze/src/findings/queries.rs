@@ -6,9 +6,9 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use foldhash::fast::RandomState;
 use serde_json::Value;
 
-use super::sites::Sites;
 use super::times::Times;
 use super::words;
+use crate::subjects::sites::Sites;
 
 /// Statements that are remembered, bytes of a statement, and pieces of work with a statement.
 const MOST_STATEMENTS: usize = 1 << 12;

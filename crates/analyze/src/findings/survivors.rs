@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::inlined::Inlined;
-use super::sites::Sites;
+use crate::subjects::inlined::Inlined;
+use crate::subjects::sites::Sites;
 
 /// Samples that are kept. Of more one of two is left out, again and again, and the others count twice.
 const MOST: usize = 1 << 18;

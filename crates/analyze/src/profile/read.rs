@@ -62,7 +62,8 @@ pub fn read_chosen(recording: &Recording<'_>, choice: &Choice) -> Result<Profile
     let mut taken = Taken::of(recording, &filter, &profile);
     if choice.weight.is_none() && what == What::Cpu {
         let found = Processor::of(recording)?;
-        (profile.table, profile.unit) = (processor::TABLE.to_owned(), found.unit());
+        (profile.table, profile.unit) =
+            (processor::TABLE.to_owned(), if found.is_time() { Unit::Nanoseconds } else { Unit::Count });
         profile.sampling_ns = found.interval_ns();
         profile.waiting = found.each(recording, choice.samples, |sample| {
             taken.take((sample.process_id, sample.thread_id), sample.ts_ns, sample.callsite_id, sample.weight)

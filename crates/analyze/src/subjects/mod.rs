@@ -1,4 +1,7 @@
 //! Subjects of a recording, each the only place that knows which rows count, how much, and whose they are.
 
 pub mod allocations;
+pub(crate) mod inlined;
 pub mod processor;
+pub(crate) mod sites;
+pub(crate) mod texts;

@@ -11,7 +11,6 @@ use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
 use crate::held;
-use crate::profile::Unit;
 use crate::rows::each_row;
 
 /// What a sample says of its thread.
@@ -92,7 +91,7 @@ pub(crate) struct CpuSample {
     pub ts_ns: i64,
     /// Samples that the row stands for.
     pub count: u64,
-    /// Time in nanoseconds, or samples where the recording does not say how far apart they are: see [`Processor::unit`].
+    /// Time in nanoseconds, or samples where the recording does not say how far apart they are: see [`Processor::is_time`].
     pub weight: u64,
 }
 
@@ -131,9 +130,9 @@ impl Processor {
         Ok(Processor { asked_ns, observed_ns: rounds.intervals() })
     }
 
-    /// What weights are.
-    pub(crate) fn unit(&self) -> Unit {
-        if self.asked_ns == 0 { Unit::Count } else { Unit::Nanoseconds }
+    /// Whether weights are time, and not samples.
+    pub(crate) fn is_time(&self) -> bool {
+        self.asked_ns > 0
     }
 
     /// The longest time between two samples; 0 when the recording does not say.
@@ -218,8 +217,8 @@ mod tests {
         assert_eq!(processor.weight(1, Some("managed")), 10_000_000);
         assert_eq!(processor.weight(1, Some("thread")), 1_000_000, "a kernel does not come in rounds");
         assert_eq!(processor.weight(2, Some("managed")), 1_000_000, "as it was meant to be");
-        assert_eq!((processor.interval_ns(), processor.unit()), (10_000_000, Unit::Nanoseconds));
-        assert_eq!((Processor::default().weight(1, None), Processor::default().unit()), (1, Unit::Count));
+        assert_eq!((processor.interval_ns(), processor.is_time()), (10_000_000, true));
+        assert_eq!((Processor::default().weight(1, None), Processor::default().is_time()), (1, false));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use crate::findings::rule::{Figure, Judged, Look, Rule};
 use std::collections::BTreeMap;
 
-use crate::findings::sites::Is;
 use crate::findings::windows::Windows;
 use crate::findings::words;
+use crate::subjects::sites::Is;
 
 pub(super) const RULE: Rule = Rule {
     name: "blocked_workers",

@@ -3,8 +3,8 @@
 use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::shared;
-use crate::findings::sites::Is;
 use crate::findings::{allocations, words};
+use crate::subjects::sites::Is;
 
 pub(super) const RULE: Rule = Rule {
     name: "boxing",

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::inlined::Inlined;
 use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::shared;
 use crate::findings::words;
+use crate::subjects::inlined::Inlined;
 
 pub(super) const RULE: Rule = Rule {
     name: "dies_in_gen2",

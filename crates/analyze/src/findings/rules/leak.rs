@@ -1,10 +1,10 @@
 //! Objects of some types are never freed: what is alive comes in equal parts from all of the recording.
 
-use crate::findings::inlined::Inlined;
 use crate::findings::picture::Process;
 use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::survivors::Growth;
 use crate::findings::words;
+use crate::subjects::inlined::Inlined;
 
 pub(super) const RULE: Rule = Rule {
     name: "leak",

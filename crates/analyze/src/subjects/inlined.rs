@@ -12,23 +12,26 @@ const LEAST: u64 = 2;
 
 /// Who allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Allocator<'s> {
+pub(crate) struct Allocator<'s> {
     /// The own method.
-    pub(super) method: &'s str,
+    pub(crate) method: &'s str,
     /// The nearest own method that is no constructor.
-    pub(super) maker: Option<&'s str>,
+    pub(crate) maker: Option<&'s str>,
+    /// The own method that the compiler put it into, which stacks have in its place.
+    pub(crate) inlined_into: Option<&'s str>,
 }
 
 impl<'s> Allocator<'s> {
     fn of(path: &[&'s str]) -> Option<Allocator<'s>> {
         let is_constructor = |method: &str| method.ends_with("..ctor") || method.ends_with("..cctor");
-        Some(Allocator { method: path.first()?, maker: path.iter().find(|method| !is_constructor(method)).copied() })
+        let maker = path.iter().find(|method| !is_constructor(method)).copied();
+        Some(Allocator { method: path.first()?, maker, inlined_into: None })
     }
 }
 
 /// Own methods by what they allocated before they were optimized.
 #[derive(Debug, Default)]
-pub(super) struct Inlined<'s> {
+pub(crate) struct Inlined<'s> {
     /// Methods that allocate a type themselves.
     direct: HashSet<(&'s str, u64), RandomState>,
     /// Of a caller and a type: the method within it that allocates, and who made the object.
@@ -37,7 +40,7 @@ pub(super) struct Inlined<'s> {
 
 impl<'s> Inlined<'s> {
     /// By the allocations of a process: call site, type, number of samples.
-    pub(super) fn of(allocations: impl Iterator<Item = (u32, u64, u64)>, sites: &'s Sites) -> Inlined<'s> {
+    pub(crate) fn of(allocations: impl Iterator<Item = (u32, u64, u64)>, sites: &'s Sites) -> Inlined<'s> {
         let mut found = Inlined::default();
         let mut within: HashMap<(&str, u64), BTreeMap<Allocator<'_>, u64>, RandomState> = HashMap::default();
         for (site, kind, samples) in allocations {
@@ -62,11 +65,11 @@ impl<'s> Inlined<'s> {
     }
 
     /// Who allocates a type at a call site.
-    pub(super) fn allocator(&self, sites: &'s Sites, site: u32, kind: u64) -> Option<Allocator<'s>> {
+    pub(crate) fn allocator(&self, sites: &'s Sites, site: u32, kind: u64) -> Option<Allocator<'s>> {
         let method = sites.own_method(site)?;
         let within = self.within.get(&(method, kind));
         match within.filter(|_| sites.is_optimized(site) && !self.direct.contains(&(method, kind))) {
-            Some(within) => Some(*within),
+            Some(within) => Some(Allocator { inlined_into: Some(method), ..*within }),
             None => Allocator::of(&sites.own_path(site)),
         }
     }

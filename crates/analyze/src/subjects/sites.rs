@@ -1,7 +1,7 @@
 //! Call sites of a recording: their own code, and what their frames are.
 
 use arrow_array::RecordBatch;
-use tracequet_dataset::read::Column;
+use tracequet_dataset::read::{Column, Recording};
 use tracequet_trace::error::Result;
 
 use super::texts::Texts;
@@ -16,7 +16,7 @@ const MOST_DEPTH: usize = 1024;
 
 /// What a method is, as far as rules ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Is {
+pub(crate) enum Is {
     /// Runs what the thread pool is given.
     PoolWorker = 1,
     /// Blocks until a task is done.
@@ -84,7 +84,7 @@ struct Site {
 
 /// The call sites of a recording. The tables may come in any order.
 #[derive(Debug)]
-pub(super) struct Sites {
+pub(crate) struct Sites {
     sites: Vec<Site>,
     frames: Vec<OfFrame>,
     texts: Texts,
@@ -98,7 +98,7 @@ impl Default for Sites {
 
 impl Sites {
     /// The columns of a table that are read.
-    pub(super) fn columns(table: &str) -> &'static [&'static str] {
+    pub(crate) fn columns(table: &str) -> &'static [&'static str] {
         match table {
             "callsite" => &["callsite_id", "parent_callsite_id", "frame_id", "own_callsite_id"],
             "frame" => &["frame_id", "name", "written_name", "tier"],
@@ -106,8 +106,19 @@ impl Sites {
         }
     }
 
+    /// Those of a recording that has the tables `callsite` and `frame`.
+    pub(crate) fn read(recording: &Recording<'_>) -> Result<Sites> {
+        let mut sites = Sites::default();
+        for table in ["callsite", "frame"] {
+            for batch in recording.table(table)?.scan().columns(Sites::columns(table).iter().copied()).batches()? {
+                sites.add(table, &batch?)?;
+            }
+        }
+        Ok(sites)
+    }
+
     /// Sees rows of a table.
-    pub(super) fn add(&mut self, table: &str, batch: &RecordBatch) -> Result<()> {
+    pub(crate) fn add(&mut self, table: &str, batch: &RecordBatch) -> Result<()> {
         match table {
             "callsite" => self.callsites(batch),
             "frame" => self.frames(batch),
@@ -159,13 +170,13 @@ impl Sites {
     }
 
     /// The nearest own method of a call site.
-    pub(super) fn own_method(&self, site: u32) -> Option<&str> {
+    pub(crate) fn own_method(&self, site: u32) -> Option<&str> {
         let own = self.site(site)?.own;
         self.texts.get(self.frame(own)?.written)
     }
 
     /// The own methods on the stack of a call site, the innermost first; one that calls itself stands once.
-    pub(super) fn own_path(&self, site: u32) -> Vec<&str> {
+    pub(crate) fn own_path(&self, site: u32) -> Vec<&str> {
         let mut path: Vec<&str> = Vec::new();
         let mut at = site;
         for _ in 0..MOST_DEPTH {
@@ -182,12 +193,12 @@ impl Sites {
     }
 
     /// Whether the code of the nearest own method of a call site was optimized.
-    pub(super) fn is_optimized(&self, site: u32) -> bool {
+    pub(crate) fn is_optimized(&self, site: u32) -> bool {
         self.site(site).and_then(|site| self.frame(site.own)).is_some_and(|frame| frame.is_optimized)
     }
 
     /// Whether the nearest own method of a call site itself says what it does: nothing but what reports it lies inside of it.
-    pub(super) fn is_reported_by_itself(&self, site: u32) -> bool {
+    pub(crate) fn is_reported_by_itself(&self, site: u32) -> bool {
         let Some(own) = self.site(site).map(|site| site.own) else { return false };
         let (mut at, mut frames) = (site, 0);
         while at != own && frames < MOST_DEPTH {
@@ -201,7 +212,7 @@ impl Sites {
     }
 
     /// The innermost own method that two call sites have in common, with its depth: where they part, or what called both.
-    pub(super) fn common_own(&self, a: u32, b: u32) -> Option<(usize, &str)> {
+    pub(crate) fn common_own(&self, a: u32, b: u32) -> Option<(usize, &str)> {
         let [a, b] = [a, b].map(|site| self.nodes(site));
         let equal = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
         let part = a.get(equal).zip(b.get(equal));
@@ -242,7 +253,7 @@ impl Sites {
     }
 
     /// Whether such methods are all on the stack of a call site.
-    pub(super) fn has(&self, site: u32, all: &[Is]) -> bool {
+    pub(crate) fn has(&self, site: u32, all: &[Is]) -> bool {
         let kinds = self.kinds(site);
         all.iter().all(|is| kinds & *is as u8 != 0)
     }

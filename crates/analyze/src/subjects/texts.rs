@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 
 /// Texts by number, from 1.
 #[derive(Debug)]
-pub(super) struct Texts {
+pub(crate) struct Texts {
     texts: Vec<Arc<str>>,
     places: HashMap<Arc<str>, u32, RandomState>,
     bytes: usize,
@@ -16,12 +16,12 @@ pub(super) struct Texts {
 
 impl Texts {
     /// For texts with at most this number of bytes together.
-    pub(super) fn new(most_bytes: usize) -> Texts {
+    pub(crate) fn new(most_bytes: usize) -> Texts {
         Texts { texts: Vec::new(), places: HashMap::default(), bytes: 0, most_bytes }
     }
 
     /// The number of a text; 0 of an empty one, and when there is no room for it.
-    pub(super) fn place(&mut self, text: &str) -> u32 {
+    pub(crate) fn place(&mut self, text: &str) -> u32 {
         if let Some(place) = self.places.get(text) {
             return *place;
         }
@@ -37,7 +37,7 @@ impl Texts {
     }
 
     /// The text of a number.
-    pub(super) fn get(&self, place: u32) -> Option<&str> {
+    pub(crate) fn get(&self, place: u32) -> Option<&str> {
         self.texts.get((place as usize).checked_sub(1)?).map(|text| &**text)
     }
 }
