@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::process::Command;
 
+use corprof::{encode, kind};
 use tracequet::trace::event::Decoding;
 use tracequet::trace::reader::{Field, FieldType, Layout};
 
 use crate::etl::writer as etl;
+use crate::support::callbacks::Making;
 use crate::support::collect::Recording;
 use crate::support::dataset::Dataset;
 use crate::support::writer::{Form, Kind, Row, Type, Writer, varuint};
@@ -181,6 +183,26 @@ fn the_name_of_a_field_that_is_missing_is_cut_in_each_row() {
         said[0].len()
     );
     assert!(dataset.table("diagnostic").texts("message").iter().all(|text| text.len() < 5000));
+}
+
+/// 1,000 threads that had one OS id, one after the other, and one name of 1 MB.
+#[test]
+fn the_name_of_threads_that_had_one_id_counts_for_each() {
+    let mut making = Making::new();
+    for _ in 0..1000 {
+        making.thread(100);
+    }
+    making.record(0, kind::THREAD_ASSIGNED, 0, |out| encode::numbers(out, &[7, 100]));
+    making.record(0, kind::THREAD_NAME, 0, |out| encode::named(out, &[7], &"n".repeat(1 << 20)));
+    for thread in 2..1002 {
+        making.record(thread, kind::THREAD_ASSIGNED, 0, |out| encode::numbers(out, &[u64::from(thread), 9]));
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let recording = folder.path().join("a.corprof");
+    std::fs::write(&recording, making.bytes()).expect("room");
+    let names = Dataset::of(&recording).table("thread").texts("name");
+    let named = names.iter().filter(|name| name.len() == 1 << 20).count();
+    assert!(names.len() > 1000 && (20..24).contains(&named), "{named} of {}", names.len());
 }
 
 /// A structure behind a location counts with all of its fields.

@@ -32,6 +32,8 @@ const MONITOR_GC: u32 = 0x80;
 const MONITOR_SUSPENDS: u32 = 0x1_0000;
 /// Types and threads remembered.
 const MAX_KNOWN: usize = 1 << 20;
+/// Bytes of names of threads, each of which counts for each thread that has it; the others have none.
+const MAX_THREAD_TEXT: usize = 24 << 20;
 
 /// Finds the facts in the calls that one process made to its profiler.
 pub struct CallbackNormalizer {
@@ -52,6 +54,8 @@ pub struct CallbackNormalizer {
     threads: HashMap<u64, u64, RandomState>,
     /// Name of each OS thread that has one.
     pub thread_names: HashMap<u64, String, RandomState>,
+    /// Bytes of all names that were kept or given out.
+    thread_text: usize,
     object_parts: u64,
     heap_bounds_failed: u64,
     bad_generations: u64,
@@ -111,6 +115,7 @@ impl CallbackNormalizer {
             methods: HashMap::default(),
             threads: HashMap::default(),
             thread_names: HashMap::default(),
+            thread_text: 0,
             object_parts: 0,
             heap_bounds_failed: 0,
             bad_generations: 0,
@@ -277,11 +282,12 @@ impl CallbackNormalizer {
                 self.threads.remove(&managed_id);
             }
             Body::ThreadName { managed_id, name } => {
-                if let Some(os_id) = self.threads.get(&managed_id)
+                if let Some(os_id) = self.threads.get(&managed_id).copied()
                     && self.thread_names.len() < MAX_KNOWN
                     && !name.is_empty()
+                    && self.takes(name.len())
                 {
-                    self.thread_names.insert(*os_id, name.to_owned());
+                    self.thread_names.insert(os_id, name.to_owned());
                 }
             }
             Body::Class { class_id, module_id, element_type, element_class_id, name, .. } => {
@@ -413,6 +419,20 @@ impl CallbackNormalizer {
             let process_id = self.process.process_id;
             sink.add(&Method { process_id, method_id, namespace, name, module_id, ..Method::default() });
         }
+    }
+
+    /// The name of a thread by its OS id. Threads that follow each other under one id have one name.
+    pub fn thread_name(&mut self, os_id: u64) -> Option<String> {
+        let length = self.thread_names.get(&os_id)?.len();
+        if self.takes(length) { self.thread_names.get(&os_id).cloned() } else { None }
+    }
+
+    /// Whether there is room for a name of a thread.
+    fn takes(&mut self, bytes: usize) -> bool {
+        let all = self.thread_text.saturating_add(bytes);
+        let fits = all <= MAX_THREAD_TEXT;
+        self.thread_text = if fits { all } else { self.thread_text };
+        fits
     }
 
     /// The end of the recording, which is that of its process.

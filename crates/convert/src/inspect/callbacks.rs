@@ -131,7 +131,7 @@ pub(super) fn inspect(path: &Path, input: Input, progress: &mut dyn FnMut(u64, O
     found.problems.retain(|p| p.severity > Severity::Info || p.code != "paired_callbacks");
     found.problems.sort_by_key(|p| p.code);
     for thread in &mut threads {
-        thread.thread.name = normalizer.thread_names.get(&thread.thread.thread_id).cloned();
+        thread.thread.name = normalizer.thread_name(thread.thread.thread_id);
     }
     threads.sort_by_key(|t| std::cmp::Reverse(t.events));
     let counted = (0u8..=255).zip(kinds).filter(|(_, (records, _))| *records > 0);

@@ -72,7 +72,7 @@ impl<'r> CallbackRun<'r> {
         let totals = normalizer.finish(end.bytes, &mut out);
         self.report_kinds(&mut out);
         for (thread, counts) in &mut self.threads {
-            thread.name = normalizer.thread_names.get(&thread.thread_id).cloned();
+            thread.name = normalizer.thread_name(thread.thread_id);
             out.add(&counts.row(thread, &info.clock));
         }
         let summary = InputSummary {

@@ -9,6 +9,7 @@ use tracequet_trace::reader::symbols::{NativeKey, NativeModule};
 
 use super::callsites::Space;
 use super::code_map::{Around, CodeMap};
+use super::groups::Groups;
 use super::lines::{Line, Lines};
 use super::mappings::Mappings;
 use super::methods::{Code, FoundBy, Methods, Names};
@@ -95,7 +96,7 @@ pub fn resolve(
         maps,
         lines,
         ids: HashMap::default(),
-        groups: HashMap::default(),
+        groups: Groups::default(),
         counts: FrameCounts::default(),
         cut: 0,
         written: String::new(),
@@ -177,7 +178,7 @@ struct Frames<'k> {
     lines: Option<Lines<'k>>,
     /// By place and address.
     ids: HashMap<(u32, u64), Seen, RandomState>,
-    groups: HashMap<Box<str>, u32, RandomState>,
+    groups: Groups,
     counts: FrameCounts,
     /// Frames with a name that is too long.
     cut: u64,
@@ -269,14 +270,7 @@ impl Frames<'_> {
         };
         self.counts.named += u64::from(row.is_named);
         self.counts.in_modules += u64::from(!row.is_named && row.module_id != 0);
-        let group = match self.groups.get(row.name) {
-            Some(group) => *group,
-            None => {
-                let group = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
-                self.groups.insert(row.name.into(), group);
-                group
-            }
-        };
+        let group = self.groups.of(row.name);
         sink.add(&row);
         Seen { id: row.frame_id, group, is_own: is_framework == Some(false) }
     }
@@ -302,7 +296,7 @@ fn with_native_symbols<'t>(
     }
     let Some((module, offset)) = maps.native_module(node, process) else { return row };
     let Some(found) = lines.native(module, offset) else { return row };
-    text.extend([file_name(module.path), "!", part(found.name)]);
+    text.extend([part(file_name(module.path)), "!", part(found.name)]);
     with_line(Frame { name: text, is_named: true, offset_bytes: found.offset, ..row }, found.line)
 }
 
@@ -408,7 +402,7 @@ impl Maps<'_> {
         {
             let symbol = self.symbols.find_return(process, address, first_ns);
             let symbol = symbol.and_then(|at| self.known.mappings.symbol(at));
-            text.extend([file_name(&mapping.path), "!", symbol.map_or("?", |(_, name)| part(name))]);
+            text.extend([part(file_name(&mapping.path)), "!", symbol.map_or("?", |(_, name)| part(name))]);
             let from = match symbol {
                 Some((start, _)) => start,
                 None => mapping.start().wrapping_sub(mapping.file_offset),
@@ -420,12 +414,12 @@ impl Maps<'_> {
         if let Some((at, is_of_kernel)) = self.module(node, process)
             && let Some((base, path)) = self.known.modules.module(at)
         {
-            text.extend([file_name(path), "!?"]);
+            text.extend([part(file_name(path)), "!?"]);
             let kind = if is_of_kernel { "kernel" } else { kind };
             return Frame { kind, module_id: base, offset_bytes: address.wrapping_sub(base), name: text, ..row };
         }
         if let Some(AotImage { base, path, .. }) = self.aot_image(node, process).copied() {
-            text.extend([file_name(path), "!?"]);
+            text.extend([part(file_name(path)), "!?"]);
             return Frame { kind, module_id: base, offset_bytes: address.wrapping_sub(base), name: text, ..row };
         }
         let (kind, name) = match self.methods.around(process, address, first_ns) {

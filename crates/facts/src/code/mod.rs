@@ -4,6 +4,7 @@ pub mod bulk_types;
 pub mod callsites;
 pub mod code_map;
 pub mod frames;
+pub mod groups;
 pub mod il_maps;
 pub mod lines;
 pub mod mappings;
