@@ -349,7 +349,7 @@ pub fn go_on(state: &mut State<'_, '_>, source: &mut Source<'_>, from: u64, what
     false
 }
 
-/// The number of bytes behind the end mark (of a pipe those that were read); a recording among them is reported.
+/// The number of bytes behind the end mark (of a live stream those that were read); a recording among the first is reported.
 pub fn trailing_bytes(out: &mut Reporter<'_>, source: &mut Source<'_>) -> u64 {
     let end = source.position();
     let behind = source.peek(MAX_CHUNK);
@@ -357,7 +357,14 @@ pub fn trailing_bytes(out: &mut Reporter<'_>, source: &mut Source<'_>) -> u64 {
     if let Some(Found::Recording(at)) = find(behind, behind.len(), true, |_, _| false) {
         report_second(out, end + at);
     }
-    source.len().map_or(seen, |len| len - end.min(len))
+    if let Some(len) = source.len() {
+        return len - end.min(len);
+    }
+    if source.is_live() {
+        return seen;
+    }
+    source.skip(usize::MAX);
+    source.position() - end
 }
 
 pub fn report_second(out: &mut Reporter<'_>, offset: u64) {
