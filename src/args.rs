@@ -20,8 +20,7 @@ use super::stats::StatsArgs;
 use super::survived::SurvivedArgs;
 use super::{time, values};
 
-const ABOUT: &str =
-    "Turns recordings of .NET processes (.nettrace, .netperf, .etl, .corprof, live ETW) into Parquet and Arrow tables";
+const ABOUT: &str = "Turns recordings of .NET processes (.nettrace, .netperf, .etl, .gcdump, .corprof, live ETW) into Parquet and Arrow tables";
 
 const LONG_ABOUT: &str = "\
 Turns recordings of .NET processes into Parquet and Arrow tables.
@@ -241,7 +240,7 @@ Examples:
 
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
-    /// Recordings: .nettrace, .netperf, .etl, .corprof, packed or not; directories with recordings in them or below;
+    /// Recordings: .nettrace, .netperf, .etl, .gcdump, .corprof, packed or not; directories with recordings in them or below;
     /// quoted patterns ('night/**/*.nettrace'); addresses (s3://bucket/night/, with the feature cloud); - is standard input
     #[arg(value_name = "IN", required_unless_present = "files_from")]
     pub inputs: Vec<PathBuf>,
@@ -391,7 +390,7 @@ pub struct CollectArgs {
 
 #[derive(Debug, Args)]
 pub struct InspectArgs {
-    /// Recording: .nettrace, .netperf, .etl, .corprof, packed or not; - is standard input
+    /// Recording: .nettrace, .netperf, .etl, .gcdump, .corprof, packed or not; - is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Instrumentation manifest (.man) with the events of a provider in an .etl, or a directory of them; repeatable

@@ -161,7 +161,8 @@ fn bytes_behind_the_end_mark_are_told_of_a_pipe_too() {
     // More than is looked at for another recording.
     for length in [5, (64 << 20) + 12_345] {
         let bytes = [Writer::new(Form::V4).end(), vec![0; length]].concat();
-        let behind = [Recording::mapped(&bytes), Recording::piped(&bytes)].map(|recording| recording.end.trailing_bytes);
+        let behind =
+            [Recording::mapped(&bytes), Recording::piped(&bytes)].map(|recording| recording.end.trailing_bytes);
         assert_eq!(behind, [length as u64; 2]);
     }
 }

@@ -227,7 +227,7 @@ fn what_is_no_recording_is_refused_with_the_place() {
     let cases = [
         (
             file("garbage", b"\x7fELF and so on, no recording"),
-            "at byte 0: no recording that tracequet knows, expected \"Nettrace\"",
+            "at byte 0: a program or a library, expected a recording",
         ),
         (file("empty", b""), "at byte 0: 0 bytes in all, expected an EventPipe recording"),
         (file("short", b"Nettr"), "at byte 0: 5 bytes in all, expected an EventPipe recording"),

@@ -90,8 +90,11 @@ fn a_packed_file_that_is_cut_gives_what_came() {
 #[test]
 fn what_is_no_recording_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().expect("a folder");
-    let cases: [(&str, &[u8], &str); 4] = [
+    let cases: [(&str, &[u8], &str); 7] = [
         ("empty", b"", "0 bytes in all"),
+        ("a.etlx", b"\x14\0\0\0!FastSerialization.1\x05\x05\x01\x4A\0\0\0\x4A\0\0\0\x08\0\0\0TraceLog", "an .etlx"),
+        ("b.nettrace", b"version https://git-lfs.github.com/spec/v1\noid sha256:4d", "`git lfs pull` fetches it"),
+        ("perf.data", b"PERFILE2h\0\0\0\0\0\0\0", "a perf.data of Linux perf"),
         ("text", b"Hello, this is no recording", "no recording that tracequet knows"),
         ("half", b"Nettrace\x14\0\0\0!Fast", "damaged stream header"),
         ("other", b"Nettrace\x15\0\0\0!FastSerialization.1", "no stream header behind the magic"),
@@ -105,12 +108,22 @@ fn what_is_no_recording_is_refused_with_a_reason() {
     assert!(Input::open(folder.path()).is_err(), "a folder is no recording");
     assert!(Input::open(&folder.path().join("missing")).is_err());
     let broken = folder.path().join("broken.zip");
-    std::fs::write(&broken, b"PK\x03\x04 and nothing else").expect("room");
-    assert!(Input::open(&broken).is_err());
+    let refused = |path: &Path| Input::open(path).err().map(|e| e.to_string()).unwrap_or_default();
+    let whole = zip("app.nettrace", &[7; 5000]);
+    for cut in [b"PK\x03\x04 and nothing else", whole.get(..whole.len() - 30).expect("a .zip")] {
+        std::fs::write(&broken, cut).expect("room");
+        assert!(refused(&broken).contains("the .zip is cut off"), "{}", refused(&broken));
+    }
     let unrelated = folder.path().join("unrelated.zip");
     std::fs::write(&unrelated, zip("picture.png", b"PNG")).expect("room");
-    let error = Input::open(&unrelated).err().map(|e| e.to_string()).unwrap_or_default();
-    assert!(error.contains("no .nettrace, .netperf, .etl or .corprof in this .zip"), "{error}");
+    let error = refused(&unrelated);
+    assert!(error.contains("no .nettrace, .netperf, .etl, .gcdump or .corprof in this .zip"), "{error}");
+    // What is in an archive of perfcollect, and a dataset in place of a recording.
+    std::fs::write(&unrelated, zip_of(&[("a.trace/perf.data.txt", b"x"), ("a.trace/perfinfo-1.map", b"y")]))
+        .expect("room");
+    assert!(refused(&unrelated).contains("a recording of perfcollect"), "{}", refused(&unrelated));
+    std::fs::write(folder.path().join("manifest.json"), r#"{"tool":"tracequet"}"#).expect("room");
+    assert!(refused(folder.path()).contains("is a dataset, expected a recording"), "{}", refused(folder.path()));
 }
 
 /// Recordings of every format, logs of one session, a broken one, and names that lead out of the archive.

@@ -6,8 +6,8 @@ use std::path::{Component, Path, PathBuf};
 
 use tracequet_trace::error::{Error, Named, Result};
 use tracequet_trace::reader::Format;
-use tracequet_trace::source::HEAD;
 use tracequet_trace::source::store::is_address;
+use tracequet_trace::source::{A_DATASET, HEAD, is_dataset};
 
 use super::names::{fits, is_pattern, is_recording_name};
 use super::stored;
@@ -45,7 +45,11 @@ pub fn expand(arguments: &[PathBuf], output: &Path) -> Result<Expanded> {
             let before = found.inputs.len();
             walk(argument, output.as_deref(), MAX_DEPTH, &mut found.inputs)?;
             if found.inputs.len() == before {
-                let message = format!("{}: there is no recording in this directory or below", argument.display());
+                let what = match is_dataset(argument) {
+                    true => A_DATASET,
+                    false => "there is no recording in this directory or below",
+                };
+                let message = format!("{}: {what}", argument.display());
                 return Err(Error::Usage(message));
             }
         } else if !argument.exists() && is_pattern(&argument.to_string_lossy()) {

@@ -50,7 +50,7 @@ impl Facts {
         ];
         each(recording, "trace", &columns, |row| {
             if let Some(path) = row.word(0) {
-                facts.name = path.rsplit(['/', '\\']).next().unwrap_or(path).to_owned();
+                facts.name = file_name(path).to_owned();
             }
             facts.duration_ns = row.signed(5).unwrap_or_default().max(0);
             facts.dropped = row.number(7).unwrap_or_default();
@@ -328,4 +328,22 @@ pub(crate) fn losses(recording: &Recording<'_>, facts: &Facts) -> Result<String>
         write!(out, "<p class=\"note\">{note}</p>\n{}", rows.html("Diagnostics")).ok();
     }
     Ok(out)
+}
+
+/// The name of a file by the path that it had, maybe on another system: a name of Linux may have a backslash in it.
+fn file_name(path: &str) -> &str {
+    let is_of_windows = cfg!(windows) || path.starts_with(r"\\") || path.get(1..3) == Some(r":\");
+    path.rsplit(|c| c == '/' || (is_of_windows && c == '\\')).next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_keeps_what_is_no_separator_of_its_system() {
+        let names = ["/tmp/b.nettrace", r"C:\a\b.nettrace", r"\\host\share\b.nettrace", "b.nettrace"].map(file_name);
+        assert_eq!(names, ["b.nettrace"; 4]);
+        assert_eq!(file_name(r"/tmp/a\b.nettrace"), if cfg!(windows) { "b.nettrace" } else { r"a\b.nettrace" });
+    }
 }

@@ -15,8 +15,14 @@ use crate::format::{Format, PackHead, PackedTable, is_ours, paths};
 /// people.
 pub(super) fn check(shown: &Path, target: &Path, overwrite: bool, inputs: &[PathBuf]) -> Result<()> {
     if !overwrite {
-        return Err(Error::Exists { path: shown.to_owned(), replaceable: true });
+        let replaceable = replace(shown, target, inputs).is_ok();
+        return Err(Error::Exists { path: shown.to_owned(), replaceable });
     }
+    replace(shown, target, inputs)
+}
+
+/// Whether it may be replaced; an error says why not.
+fn replace(shown: &Path, target: &Path, inputs: &[PathBuf]) -> Result<()> {
     let shown = shown.display();
     if !target.is_dir() {
         return Err(Error::Usage(format!("{shown} is not a directory, so it is not replaced")));

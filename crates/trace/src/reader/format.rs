@@ -1,6 +1,6 @@
 //! The front door of all readers: which format a recording has is seen by its first bytes, never by its name.
 
-use super::{End, Order, Visitor, callback, etl, gcdump, nettrace};
+use super::{End, Order, Visitor, callback, etl, foreign, gcdump, nettrace};
 use crate::error::{Error, Result};
 use crate::source::Input;
 
@@ -37,6 +37,10 @@ impl Format {
 
 /// Reads a recording of events, of any format, from its first byte to its end and hands everything to `visitor`.
 pub fn read(input: Input, order: Order, visitor: &mut dyn Visitor) -> Result<End> {
+    if let Some((what, expected)) = foreign::known(input.head()) {
+        let (what, expected) = (what.to_owned(), expected.to_owned());
+        return Err(Error::Unreadable { path: input.path().to_owned(), offset: 0, what, expected });
+    }
     match Format::detect(input.head()) {
         Some(Format::EventPipe) => nettrace::read(input, order, visitor),
         Some(Format::Etl) => etl::read(input, order, visitor),
@@ -58,7 +62,8 @@ pub fn read(input: Input, order: Order, visitor: &mut dyn Visitor) -> Result<End
             path: input.path().to_owned(),
             offset: 0,
             what: "no recording that tracequet knows".into(),
-            expected: "\"Nettrace\", \"!FastSerialization.1\", \".corprof\" or the header buffer of an .etl".into(),
+            expected: "\"Nettrace\", \"!FastSerialization.1\" (.netperf, .gcdump), \".corprof\" or the header buffer of an .etl"
+                .into(),
         }),
     }
 }

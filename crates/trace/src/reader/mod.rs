@@ -5,6 +5,7 @@
 
 pub mod callback;
 pub mod etl;
+mod foreign;
 mod format;
 pub mod gcdump;
 pub mod nettrace;

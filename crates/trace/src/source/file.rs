@@ -1,7 +1,7 @@
 //! A regular file of which every byte can be addressed.
 
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{BufWriter, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -41,12 +41,21 @@ pub struct FileIdentity {
 const RELEASE_STEP: usize = 8 << 20;
 const PAGE: usize = 64 << 10;
 
+/// Whether a directory is a dataset that was made of recordings: its manifest says so in its first lines.
+pub fn is_dataset(directory: &Path) -> bool {
+    let mut head = Vec::new();
+    let file = File::open(directory.join("manifest.json"));
+    let read = file.and_then(|file| file.take(4 << 10).read_to_end(&mut head));
+    read.is_ok() && head.windows(11).any(|window| window == b"\"tracequet\"")
+}
+
 impl MappedFile {
     /// Opens `path` once, and maps it when it is a regular file. A FIFO opened twice might never end.
     pub fn open(path: &Path) -> Result<Opened> {
         // Asked first: Windows does not open one, and says that access is denied.
         if path.is_dir() {
-            return Err(Error::Usage(format!("{}: is a directory, expected a recording", path.display())));
+            let what = if is_dataset(path) { super::A_DATASET } else { "is a directory, expected a recording" };
+            return Err(Error::Usage(format!("{}: {what}", path.display())));
         }
         let file = File::open(path).map_err(Error::io(path))?;
         if !file.metadata().map_err(Error::io(path))?.is_file() {

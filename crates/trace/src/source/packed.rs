@@ -56,7 +56,11 @@ fn open_zip(path: &Path, shown: &Path) -> Result<Archive> {
         expected: "a .zip with a recording in it".into(),
     };
     let file = Reopened::open(path).map_err(Error::io(path))?;
-    let mut archive = zip::ZipArchive::new(file).map_err(|e| broken(format!("damaged .zip: {e}")))?;
+    let mut archive = zip::ZipArchive::new(file).map_err(|error| match error.to_string() {
+        // "End of central directory".
+        text if text.contains("EOCD") => broken("the .zip is cut off: the directory at its end is missing".into()),
+        text => broken(format!("damaged .zip: {text}")),
+    })?;
     // Entries that share their bytes make a small archive expand without bound.
     match archive.has_overlapping_entries() {
         Ok(true) => Err(broken("damaged .zip: its entries overlap".into())),
@@ -170,8 +174,13 @@ fn unpack_held(path: &Path, len: u64, archive: Archive, all: Vec<Held>) -> Resul
         return spool_logs(path, archive, &logs.entries, spool_limit(len));
     }
     if all.is_empty() {
-        let message = format!("{}: no .nettrace, .netperf, .etl or .corprof in this .zip", path.display());
-        return Err(Error::Usage(message));
+        let is_of_perfcollect = |name: &str| name.contains(".trace/") && name.contains("perf.data");
+        let mut names = archive.file_names().filter_map(|name| name.ok());
+        let what = match names.any(|name| is_of_perfcollect(&name)) {
+            true => "a recording of perfcollect, which is read by PerfView; expected one of dotnet-trace (.nettrace)",
+            false => "no .nettrace, .netperf, .etl, .gcdump or .corprof in this .zip",
+        };
+        return Err(Error::Usage(format!("{}: {what}", path.display())));
     }
     let entries = all.into_iter().flat_map(|held| held.entries).collect();
     Ok(Unpacked::Stream(Box::new(stream(archive, entries))))
