@@ -61,7 +61,7 @@ pub fn print(error: &anyhow::Error) {
 fn advice(error: &Error) -> Option<String> {
     let advice = match error {
         Error::Exists { replaceable: true, .. } => "use --overwrite to replace the dataset",
-        Error::Exists { replaceable: false, path } if crate::trace::source::store::is_address(path) => {
+        Error::Exists { replaceable: false, path } if tracequet::trace::source::store::is_address(path) => {
             "add to it with --append, or choose another address"
         }
         Error::Exists { replaceable: false, .. } => "choose another name: it is no dataset that could be replaced",

@@ -9,6 +9,7 @@ use tracequet::analyze::lifetime::{
     growth, lifetimes_by, live_at,
 };
 use tracequet::dataset::read::Recording;
+use tracequet::trace::error::{Error, Evidence};
 
 use super::output::{Outcome, print_result};
 use super::own::OwnArgs;
@@ -92,6 +93,17 @@ impl From<ByArg> for By {
 
 /// Answers from a dataset, or from a recording that is converted for it.
 pub fn run(args: &LifetimesArgs) -> anyhow::Result<Outcome> {
+    shown(args).map_err(|error| match error.downcast::<Error>() {
+        // Ranges alone would not do.
+        Ok(Error::NotRecorded { what: Evidence::SurvivingRanges, message }) => {
+            Error::NotRecorded { what: Evidence::AllocatedObjects, message }.into()
+        }
+        Ok(other) => other.into(),
+        Err(other) => other,
+    })
+}
+
+fn shown(args: &LifetimesArgs) -> anyhow::Result<Outcome> {
     let (text, losses) = asked(&args.input, args, |recording, takes| {
         let by = args.by.into();
         Ok(match (args.at, args.since, &args.base) {
@@ -107,7 +119,7 @@ pub fn run(args: &LifetimesArgs) -> anyhow::Result<Outcome> {
                 let at = at.unwrap_or(i64::MAX);
                 if at <= since {
                     let why = "--since is a time before --at";
-                    return Err(tracequet::trace::error::Error::Usage(why.into()).into());
+                    return Err(Error::Usage(why.into()).into());
                 }
                 let growth = growth(recording, by, [since, at], takes)?;
                 printed(args, &growth.rows, growth_json, |_| growth_text(&growth, args))?

@@ -4,7 +4,7 @@
 //! written with checks: a reader that has seen enough and closes the pipe is no failure.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::Context;
@@ -45,10 +45,21 @@ impl Outcome {
     }
 }
 
-/// Fails when a file is there already, or its directory is missing, so that [`create_output`] would fail. Commands call it before the work
+/// A page or a profile has hundreds of kilobytes in lines without end: a pipe gets it, a terminal does not.
+fn printable(is_terminal: bool) -> anyhow::Result<()> {
+    if is_terminal {
+        anyhow::bail!("the result is not for a terminal, expected -o FILE or a pipe");
+    }
+    Ok(())
+}
+
+/// Fails when standard output is a terminal, when a file is there already, or its directory is missing, so that [`create_output`] would fail. Commands call it before the work
 /// whose result they write.
 pub fn check_output(output: Option<&Path>, overwrite: bool) -> anyhow::Result<()> {
-    let Some(path) = output else { return Ok(()) };
+    let Some(path) = output else { return printable(std::io::stdout().is_terminal()) };
+    if path.is_dir() {
+        anyhow::bail!("{} is a directory, expected the name of a file", path.display());
+    }
     if !overwrite && path.symlink_metadata().is_ok() {
         anyhow::bail!("{} is there already: use --overwrite to replace it", path.display());
     }
@@ -80,4 +91,20 @@ pub fn print_note(text: &str) -> anyhow::Result<()> {
 fn write_all(out: &mut impl Write, text: &str) -> std::io::Result<()> {
     out.write_all(text.as_bytes())?;
     out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_goes_into_a_file_or_a_pipe() {
+        assert!(printable(true).is_err_and(|why| why.to_string().contains("-o FILE")));
+        assert!(printable(false).is_ok());
+        let folder = tempfile::tempdir().unwrap();
+        for overwrite in [false, true] {
+            let refused = check_output(Some(folder.path()), overwrite).unwrap_err().to_string();
+            assert!(refused.contains("is a directory") && !refused.contains("--overwrite"), "{refused}");
+        }
+    }
 }

@@ -1,11 +1,14 @@
 //! `tracequet ps`: the .NET processes that can be recorded, and those that cannot be reached.
 
+use std::io::IsTerminal;
+
 use serde_json::json;
 use tracequet::trace::source::diagnostics::port::{Candidate, Target, candidates, process_info};
 
 use super::live::args::PsArgs;
 use super::live::process::{program_name, trouble};
 use super::output::{Outcome, print_result};
+use super::terminal;
 use super::text::{Columns, clean};
 
 /// One line of the list.
@@ -58,6 +61,8 @@ fn row(candidate: Candidate) -> Row {
                 }
                 // It can be recorded, but does not say its version: before .NET 5.
                 Err(error) if error.is_unknown_command() => row.version = "3.x".into(),
+                // Nor does one whose arguments are longer than an answer may be.
+                Err(error) if error.is_refusal() => {}
                 Err(error) => row.trouble = Some(trouble(&error)),
             }
         }
@@ -85,7 +90,9 @@ fn as_text(rows: &[Row]) -> String {
         ]);
     }
     let mut text = String::new();
-    columns.print(&mut text);
+    // What reads it through a pipe gets all of it.
+    let is_shown = std::io::stdout().is_terminal() || std::env::var_os("COLUMNS").is_some();
+    columns.fitting(&[5, 4, 1], 0).print_within(if is_shown { terminal::width() } else { usize::MAX }, &mut text);
     text
 }
 

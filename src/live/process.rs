@@ -49,8 +49,9 @@ impl Place {
         let target = Target::Port(find(process)?);
         let info = match process_info(&target) {
             Ok(info) => info,
-            // .NET Core 3.1 records, but does not say who it is.
-            Err(error) if error.is_unknown_command() => ProcessInfo::default(),
+            // .NET Core 3.1 records, but does not say who it is, nor does a process whose arguments are longer than an answer
+            // may be.
+            Err(error) if error.is_refusal() => ProcessInfo::default(),
             Err(error) => return Err(error.into()),
         };
         let name = match program_name(&info) {

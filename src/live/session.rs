@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracequet::trace::error::{Error, Result};
 use tracequet::trace::source::diagnostics::port::{SessionRequest, Target};
@@ -31,6 +31,8 @@ const EXIT: Duration = Duration::from_secs(5);
 pub struct Interrupts {
     /// How often.
     pub count: u32,
+    /// When it was counted last.
+    last: Option<Instant>,
     /// The session that runs.
     pub control: Option<Control>,
     /// Whether the runtime was asked for a session and has not answered. For a heap dump it answers when its collection has ended.
@@ -218,13 +220,28 @@ impl Session {
     }
 }
 
+/// An interrupt so soon behind another one is the same: `timeout` and a terminal signal a program and its group.
+const AGAIN: Duration = Duration::from_millis(500);
+
+impl Interrupts {
+    /// Counts an interrupt; how often there were some, or nothing for one that is the same as the one before.
+    fn counted(&mut self, now: Instant) -> Option<u32> {
+        if self.last.is_some_and(|last| now.saturating_duration_since(last) < AGAIN) {
+            return None;
+        }
+        self.last = Some(now);
+        self.count += 1;
+        Some(self.count)
+    }
+}
+
 /// The first interrupt ends the recording, the second gives the rest of it up, the third the program.
 pub fn catch_interrupts(interrupts: &Arc<Mutex<Interrupts>>, quiet: bool) -> anyhow::Result<()> {
     let interrupts = interrupts.clone();
     on_interrupt(move |asked| {
         let mut state = lock(&interrupts);
-        state.count += 1;
-        match (state.count, &state.control) {
+        let Some(count) = state.counted(Instant::now()) else { return };
+        match (count, &state.control) {
             (1, Some(control)) => {
                 match &state.at_end {
                     Some(at_end) => at_end.now(),
@@ -264,5 +281,18 @@ fn ending(recorded: &Collected, status: Option<Option<String>>) -> String {
         (false, true) => format!("{why}\n"),
         (true, false) => format!("{program}\n"),
         (false, false) => format!("{why}; {program}\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_signals_within_milliseconds_are_one() {
+        let (mut interrupts, start) = (Interrupts::default(), Instant::now());
+        let after = |interrupts: &mut Interrupts, ms| interrupts.counted(start + Duration::from_millis(ms));
+        let counted = [0, 3, 499, 500, 700, 1001].map(|ms| after(&mut interrupts, ms));
+        assert_eq!(counted, [Some(1), None, None, Some(2), None, Some(3)]);
     }
 }

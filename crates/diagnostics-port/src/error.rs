@@ -104,6 +104,11 @@ impl Error {
         move |source| Error::Io { what, source }
     }
 
+    /// Whether the runtime answered that it does not do it: it is too old for the command, or the answer would be too long.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Error::Refused { .. })
+    }
+
     /// Whether the runtime is too old for the command.
     pub fn is_unknown_command(&self) -> bool {
         matches!(self, Error::Refused { hresult: UNKNOWN_COMMAND, .. })

@@ -209,7 +209,10 @@ mod tests {
     fn answers_that_are_none_are_told_apart() {
         let refusal = Message::new(ANSWER, ERROR).u32(0x8013_1385).finish().unwrap();
         let error = read_answer(&mut &refusal[..], "ProcessInfo").unwrap_err();
-        assert!(error.is_unknown_command() && error.to_string().contains("too old"), "{error}");
+        assert!(error.is_unknown_command() && error.is_refusal() && error.to_string().contains("too old"), "{error}");
+        let refusal = Message::new(ANSWER, ERROR).u32(0x8000_4005).finish().unwrap();
+        let error = read_answer(&mut &refusal[..], "ProcessInfo").unwrap_err();
+        assert!(error.is_refusal() && !error.is_unknown_command(), "{error}");
         for (bytes, words) in [
             (&b"HTTP/1.1 400 Bad Request\r\n"[..], "no .NET runtime"),
             (&b"DOTNET_IPC_V1\0\x13\0\xFF\0\0\0"[..], "at least 20"),
