@@ -41,6 +41,9 @@ pub struct FileIdentity {
 const RELEASE_STEP: usize = 8 << 20;
 const PAGE: usize = 64 << 10;
 
+/// What is said of a dataset in place of a recording.
+pub const A_DATASET: &str = "is a dataset, expected a recording; explain, heap, stats and DuckDB read datasets";
+
 /// Whether a directory is a dataset that was made of recordings: its manifest says so in its first lines.
 pub fn is_dataset(directory: &Path) -> bool {
     let mut head = Vec::new();
@@ -54,7 +57,7 @@ impl MappedFile {
     pub fn open(path: &Path) -> Result<Opened> {
         // Asked first: Windows does not open one, and says that access is denied.
         if path.is_dir() {
-            let what = if is_dataset(path) { super::A_DATASET } else { "is a directory, expected a recording" };
+            let what = if is_dataset(path) { A_DATASET } else { "is a directory, expected a recording" };
             return Err(Error::Usage(format!("{}: {what}", path.display())));
         }
         let file = File::open(path).map_err(Error::io(path))?;

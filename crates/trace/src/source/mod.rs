@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use file::Opened;
-pub use file::{FileIdentity, MappedFile, is_dataset};
+pub use file::{A_DATASET, FileIdentity, MappedFile, is_dataset};
 pub use recording_path::RecordingPath;
 pub use shrunk::lost_map;
 pub use spooled::Spooled;
@@ -36,9 +36,6 @@ use crate::error::{Error, Result};
 
 /// The largest frame that is read from a stream in one piece. Writers use at most 16 MiB (the 24-bit size of V6).
 pub const MAX_CHUNK: usize = 64 << 20;
-
-/// What is said of a dataset in place of a recording.
-pub const A_DATASET: &str = "is a dataset, expected a recording; explain, heap, stats and DuckDB read datasets";
 
 /// The first bytes that identify the format of a recording.
 pub const HEAD: usize = 128;
