@@ -18,8 +18,8 @@ WITH paused AS (
     WHERE b.pause_end_ns <= s.first_ns
 )
 SELECT g.trace_id, g.process_id, g.gc_id, g.gc_number, g.generation, g.kind, g.reason, g.trigger_reason, g.mechanisms_text, g.start_ts,
-       g.complete, g.pause_ns / 1e6 AS pause_ms, p.since_last_ns / 1e6 AS since_last_ms,
-       100.0 * g.pause_ns / nullif(p.whole_ns, 0) AS pause_percent,
+       g.complete, CASE WHEN g.pause_count > 0 THEN g.pause_ns / 1e6 END AS pause_ms, p.since_last_ns / 1e6 AS since_last_ms,
+       100.0 * CASE WHEN g.pause_count > 0 THEN g.pause_ns END / nullif(p.whole_ns, 0) AS pause_percent,
        g.allocated_bytes, g.promoted_bytes, g.size_before_bytes, g.size_after_bytes,
        CASE WHEN g.surviving_range_count + g.moved_range_count > 0
             THEN try_cast(g.surviving_bytes::HUGEINT + g.moved_bytes AS BIGINT) END AS survived_bytes,

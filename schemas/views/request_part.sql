@@ -95,10 +95,13 @@ WITH request AS MATERIALIZED (
         ON r.trace_id = i.trace_id AND r.process_id = i.process_id AND r.source = i.source AND r.thread_id = i.thread_id AND i.at_ns >= r.start_ts_ns
     WHERE i.at_ns <= r.end_ts_ns
 ), pause AS MATERIALIZED (
-    -- Pauses of a process do not overlap, so that those of a request have numbers that follow each other.
-    SELECT trace_id, process_id, gc_id, start_ts_ns, start_ts_ns + duration_ns AS end_ts_ns,
-           row_number() OVER (PARTITION BY trace_id, process_id ORDER BY start_ts_ns, duration_ns) AS nth
-    FROM gc_pause WHERE kind = 'gc'
+    -- What pauses of several runtimes of a process have in common counts once. Those of a request have numbers that follow each other.
+    SELECT *, row_number() OVER (PARTITION BY trace_id, process_id ORDER BY start_ts_ns) AS nth
+    FROM (SELECT trace_id, process_id, gc_id, start_ts_ns + duration_ns AS end_ts_ns,
+                 greatest(start_ts_ns, max(start_ts_ns + duration_ns) OVER (PARTITION BY trace_id, process_id
+                          ORDER BY start_ts_ns, duration_ns, gc_id ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS start_ts_ns
+          FROM gc_pause WHERE kind = 'gc')
+    WHERE start_ts_ns < end_ts_ns
 ), paused AS (
     SELECT r.*, unnest(range(coalesce(before.nth, 0) + 1, coalesce(last.nth, 0) + 1)) AS nth
     FROM request r

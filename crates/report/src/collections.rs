@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::subjects::collections::Collection as Row;
+use tracequet_analyze::subjects::pauses::{Pause, Pauses, Stop};
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
@@ -32,7 +34,10 @@ pub(crate) struct Collection {
     pub reason: Option<String>,
     pub start_ns: i64,
     pub end_ns: Option<i64>,
-    pub pause_ns: i64,
+    /// Of all its pauses together.
+    pub pause_ns: Option<i64>,
+    /// Of its longest pause.
+    pub longest_ns: Option<i64>,
     pub suspend_ns: Option<i64>,
     pub allocated: Option<u64>,
     pub promoted: Option<u64>,
@@ -43,24 +48,19 @@ pub(crate) struct Collection {
     pub touches_gap: bool,
 }
 
-/// A time in which all managed threads were stopped.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Pause {
-    pub gc_id: u32,
-    pub start_ns: i64,
-    pub duration_ns: i64,
-    pub is_gc: bool,
-}
-
 /// The collections of the process that has most of them.
 #[derive(Debug, Default)]
 pub(crate) struct Collections {
     pub process_id: u64,
+    has_process: bool,
     /// Other processes that have collections.
     pub other_processes: usize,
     /// In the order of their starts.
     pub all: Vec<Collection>,
-    pub pauses: Vec<Pause>,
+    /// Of all processes.
+    pub pauses: Pauses,
+    /// Start and duration of stops that are for no collection.
+    pub other_stops: Vec<(i64, i64)>,
     /// Collections and pauses beyond the bound.
     pub left_out: u64,
 }
@@ -68,10 +68,12 @@ pub(crate) struct Collections {
 impl Collections {
     pub(crate) fn read(recording: &Recording<'_>) -> Result<Collections> {
         let mut processes: HashMap<u64, u64, RandomState> = HashMap::default();
-        each(recording, "gc", &["process_id"], |row| {
-            if let Some(process) = row.number(0) {
-                *processes.entry(process).or_default() += 1;
-            }
+        if !recording.has::<Row<'_>>() {
+            return Collections::default().with_pauses(recording, None);
+        }
+        recording.each::<Row<'_>>(|row| {
+            *processes.entry(row.process_id).or_default() += 1;
+            Ok(())
         })?;
         let most = processes.iter().max_by_key(|(process, count)| (**count, std::cmp::Reverse(**process)));
         let process_id = most.map(|(process, _)| *process);
@@ -81,91 +83,90 @@ impl Collections {
             ..Collections::default()
         };
         found.read_collections(recording)?;
-        found.read_pauses(recording, process_id)?;
         found.read_sizes(recording)?;
-        Ok(found)
+        found.with_pauses(recording, process_id)
     }
 
     fn read_collections(&mut self, recording: &Recording<'_>) -> Result<()> {
-        let columns = [
-            "process_id",
-            "gc_id",
-            "gc_number",
-            "generation",
-            "kind",
-            "reason",
-            "start_ts_ns",
-            "end_ts_ns",
-            "pause_ns",
-            "allocated_bytes",
-            "promoted_bytes",
-            "size_before_bytes",
-            "size_after_bytes",
-            "surviving_range_count",
-            "moved_range_count",
-            "touches_gap",
-            "complete",
-            "clr_instance_id",
-        ];
-        each(recording, "gc", &columns, |row| {
-            if row.number(0) != Some(self.process_id) {
-                return;
+        recording.each::<Row<'_>>(|row| {
+            if row.process_id != self.process_id {
+                return Ok(());
             }
             if self.all.len() >= MAX_COLLECTIONS {
                 self.left_out += 1;
-                return;
+                return Ok(());
             }
-            let ranges = row.number(13).unwrap_or_default().saturating_add(row.number(14).unwrap_or_default());
+            let word = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
             self.all.push(Collection {
-                gc_id: row.number(1).unwrap_or_default() as u32,
-                number: row.number(2).unwrap_or_default(),
-                generation: row.number(3).and_then(|n| u8::try_from(n).ok()),
-                kind: row.word(4).map(str::to_owned),
-                reason: row.word(5).map(str::to_owned),
-                start_ns: row.signed(6).unwrap_or_default(),
-                end_ns: row.signed(7),
-                pause_ns: row.signed(8).unwrap_or_default(),
+                gc_id: row.gc_id,
+                number: row.gc_number.into(),
+                generation: row.generation,
+                kind: word(row.kind),
+                reason: word(row.reason),
+                start_ns: row.start_ts_ns,
+                end_ns: row.end_ts_ns,
+                pause_ns: row.paused_ns(),
+                longest_ns: None,
                 suspend_ns: None,
-                allocated: row.number(9),
-                promoted: row.number(10),
-                before: row.number(11),
-                after: row.number(12),
+                allocated: row.allocated_bytes,
+                promoted: row.promoted_bytes,
+                before: row.size_before_bytes,
+                after: row.size_after_bytes,
                 sizes: [None; GENERATIONS],
-                has_ranges: ranges > 0,
-                touches_gap: row.is(15),
-                complete: row.is(16),
-                runtime: row.number(17).unwrap_or_default(),
+                has_ranges: row.has_ranges(),
+                touches_gap: row.touches_gap,
+                complete: row.complete,
+                runtime: row.clr_instance_id.into(),
             });
+            Ok(())
         })?;
         self.all.sort_by_key(|collection| (collection.start_ns, collection.gc_id));
         Ok(())
     }
 
-    /// Pauses of the process; where it has no collections, those of all.
-    fn read_pauses(&mut self, recording: &Recording<'_>, process_id: Option<u64>) -> Result<()> {
-        let mut suspended: HashMap<u32, i64, RandomState> = HashMap::default();
-        let columns = ["process_id", "gc_id", "start_ts_ns", "duration_ns", "suspend_ns", "kind"];
-        each(recording, "gc_pause", &columns, |row| {
-            if process_id.is_some() && row.number(0) != process_id {
-                return;
-            }
-            if self.pauses.len() >= MAX_COLLECTIONS {
-                self.left_out += 1;
-                return;
-            }
-            let (gc_id, is_gc) = (row.number(1).unwrap_or_default() as u32, row.text(5) == Some("gc"));
-            let (start_ns, duration_ns) = (row.signed(2).unwrap_or_default(), row.signed(3).unwrap_or_default());
-            self.pauses.push(Pause { gc_id, start_ns, duration_ns, is_gc });
-            if let (true, Some(ns)) = (is_gc, row.signed(4)) {
-                let sum = suspended.entry(gc_id).or_default();
-                *sum = sum.saturating_add(ns);
-            }
-        })?;
-        for collection in &mut self.all {
-            collection.suspend_ns = suspended.get(&collection.gc_id).copied();
+    /// With the pauses, and the stops of the process.
+    fn with_pauses(mut self, recording: &Recording<'_>, process_id: Option<u64>) -> Result<Collections> {
+        self.has_process = process_id.is_some();
+        if !recording.has::<Stop<'_>>() {
+            return Ok(self);
         }
-        self.pauses.sort_by_key(|pause| (pause.start_ns, pause.gc_id));
-        Ok(())
+        recording.each::<Stop<'_>>(|stop| {
+            if self.pauses.count() + self.other_stops.len() >= MAX_COLLECTIONS {
+                self.left_out += 1;
+            } else if stop.pause().is_some() {
+                self.pauses.add(&stop);
+            } else if process_id.is_none_or(|process_id| stop.process_id == process_id) {
+                self.other_stops.push((stop.start_ts_ns, stop.duration_ns));
+            }
+            Ok(())
+        })?;
+        self.pauses.finish();
+        self.other_stops.sort_unstable();
+        let mut by_id: HashMap<u32, (i64, i64), RandomState> = HashMap::default();
+        for pause in self.pauses.of(self.process_id) {
+            let (longest, suspended) = by_id.entry(pause.gc_id).or_default();
+            *longest = pause.duration_ns.max(*longest);
+            *suspended = suspended.saturating_add(pause.suspend_ns);
+        }
+        for collection in &mut self.all {
+            let of_collection = by_id.get(&collection.gc_id);
+            collection.longest_ns = of_collection.map(|(longest, _)| *longest);
+            collection.suspend_ns = of_collection.map(|(_, suspended)| *suspended);
+        }
+        Ok(self)
+    }
+
+    /// Pauses of the process; where it has no collections, those of all.
+    pub(crate) fn shown(&self) -> Vec<&Pause> {
+        if self.has_process { self.pauses.of(self.process_id).iter().collect() } else { self.pauses.all().collect() }
+    }
+
+    /// Those of `all` that have the longest pauses, the longest first.
+    pub(crate) fn longest(&self, most: usize) -> Vec<&Collection> {
+        let mut longest: Vec<&Collection> = self.all.iter().collect();
+        longest.sort_by_key(|collection| (std::cmp::Reverse(collection.longest_ns), collection.gc_id));
+        longest.truncate(most);
+        longest
     }
 
     fn read_sizes(&mut self, recording: &Recording<'_>) -> Result<()> {
@@ -185,14 +186,15 @@ impl Collections {
 
     /// The table, and what to say of it.
     pub(crate) fn table(&self) -> (String, String) {
-        const HEADS: [Head; 17] = [
+        const HEADS: [Head; 18] = [
             numbers("gc_id", "Number within the recording; 0 in no table"),
             numbers("number", "The runtime's own number of the collection"),
             numbers("start s", "When it began, in seconds since the recording began"),
             numbers("gen", "Highest generation that was collected"),
             words("kind", "blocking, background, or foreground: during a background collection"),
             words("reason", "Why it started"),
-            numbers("pause", "Time in which managed threads were stopped for it"),
+            numbers("pause", "Time in which managed threads were stopped for it, of all its pauses together"),
+            numbers("longest", "The longest of its pauses"),
             numbers("suspend", "The part of its pauses until all threads had stopped"),
             numbers("allocated", "Bytes allocated since the collection before"),
             numbers("before", "Size of all generations before it"),
@@ -205,9 +207,7 @@ impl Collections {
             numbers("pinned", "Size of the pinned object heap after it"),
         ];
         let mut rows = Rows::new("collections-table", &HEADS);
-        let mut shown: Vec<&Collection> = self.all.iter().collect();
-        shown.sort_by_key(|collection| (std::cmp::Reverse(collection.pause_ns), collection.gc_id));
-        shown.truncate(MAX_ROWS);
+        let mut shown = self.longest(MAX_ROWS);
         shown.sort_by_key(|collection| (collection.start_ns, collection.gc_id));
         for collection in &shown {
             let mut cells = vec![
@@ -217,7 +217,8 @@ impl Collections {
                 Cell::number(collection.generation.map(u64::from), |n| n.to_string()),
                 Cell::text(collection.kind.as_deref()),
                 Cell::text(collection.reason.as_deref()),
-                Cell::signed(Some(collection.pause_ns), duration),
+                Cell::signed(collection.pause_ns, duration),
+                Cell::signed(collection.longest_ns, duration),
                 Cell::signed(collection.suspend_ns, duration),
             ];
             let sizes = [collection.allocated, collection.before, collection.after, collection.promoted];

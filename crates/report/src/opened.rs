@@ -53,9 +53,7 @@ impl Opened {
 
 /// The part of the page; `None` without collections.
 pub(crate) fn opened(recording: &Recording<'_>, collections: &Collections) -> Result<Option<String>> {
-    let mut longest: Vec<&Collection> = collections.all.iter().collect();
-    longest.sort_by_key(|collection| (std::cmp::Reverse(collection.pause_ns), collection.gc_id));
-    longest.truncate(MAX_OPENED);
+    let longest = collections.longest(MAX_OPENED);
     let mut found: HashMap<u32, Opened, RandomState> =
         longest.iter().map(|collection| (collection.gc_id, Opened::default())).collect();
     read(recording, &mut found)?;
@@ -74,7 +72,7 @@ pub(crate) fn opened(recording: &Recording<'_>, collections: &Collections) -> Re
             "<details><summary>Collection {}{generation}{} <span class=\"figure\">{}</span> at {} s</summary>\n{tables}</details>\n",
             collection.gc_id,
             escaped(&kind),
-            duration(collection.pause_ns),
+            collection.longest_ns.map_or("-".to_owned(), duration),
             moment(collection.start_ns),
         )
         .ok();

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use serde_json::Value;
+use tracequet_analyze::subjects::pauses::{self, Pauses};
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
 
-use crate::collections::Pause;
 use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::read::each;
 use crate::spent::{Asked, Sources, is_query, spent};
@@ -62,7 +62,7 @@ pub(crate) struct Requests {
 }
 
 /// Reads the requests. `None` when there are none.
-pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64) -> Result<Option<Requests>> {
+pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) -> Result<Option<Requests>> {
     let mut rows = [0u64; SOURCES.len()];
     let source = |provider: Option<&str>, name: Option<&str>| {
         SOURCES.iter().position(|(known, of, _)| provider == Some(*known) && name == Some(*of))
@@ -202,7 +202,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
         numbers("queries", "Of databases, on these threads; together, of those at the same time"),
         numbers("calls", "Requests of HttpClient that it made; together, of those at the same time"),
         numbers("awaits", "What its async methods waited for, together; may lie in the others"),
-        numbers("in pauses", "The time in which all managed threads were stopped"),
+        numbers("in pauses", "The time in which all managed threads were stopped for collections"),
         numbers("status", "Of HTTP"),
     ];
     let asked: Vec<Asked> = slowest.iter().map(|slow| slow.asked.clone()).collect();
@@ -219,6 +219,10 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
         queries: queried.map(|(provider, name)| (provider.as_str(), name.as_str())),
     };
     let spent = spent(recording, &asked, &sources)?;
+    let has_pauses = pauses::are_recorded(recording)?;
+    let stopped = |asked: &Asked| {
+        has_pauses.then(|| pauses.within_ns(asked.process, asked.start_ns, asked.end_ns).max(0).cast_unsigned())
+    };
     let mut slow = Rows::new("slowest-table", &heads);
     for (request, spent) in slowest.iter().zip(spent) {
         slow.row_at(
@@ -234,7 +238,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
                 Cell::span(spent.query_ns),
                 Cell::span(spent.call_ns),
                 Cell::span(spent.await_ns),
-                Cell::span(Some(stopped(pauses, request))),
+                Cell::span(stopped(&request.asked)),
                 Cell::number(request.status, |status| status.to_string()),
             ],
         );
@@ -257,16 +261,6 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &[Pause], end_ns: i64)
 pub(crate) fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()
-}
-
-/// How long pauses were that fall into a request.
-fn stopped(pauses: &[Pause], request: &Slow) -> u64 {
-    let end_ns = request.start_ns.saturating_add(request.duration_ns as i64);
-    let overlap = |pause: &Pause| {
-        let to = pause.start_ns.saturating_add(pause.duration_ns).min(end_ns);
-        to.saturating_sub(pause.start_ns.max(request.start_ns)).max(0) as u64
-    };
-    pauses.iter().take_while(|pause| pause.start_ns < end_ns).map(overlap).sum()
 }
 
 /// Method and path by the fields of a request.

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::collections::{Collection, Collections, GENERATIONS, Pause};
+use tracequet_analyze::subjects::pauses::{Pause, Pauses};
+
+use crate::collections::{Collection, Collections, GENERATIONS};
 use crate::html::{Cell, Head, Rows, escaped, numbers};
 use crate::units::{count, counted, duration, moment, size};
 
@@ -221,12 +223,16 @@ pub(crate) enum Shown {
 impl Timeline<'_> {
     /// Whether there is anything to draw.
     pub(crate) fn has_charts(&self) -> bool {
-        self.has_sums() || self.has_sizes() || !self.collections.pauses.is_empty() || !self.lines.is_empty()
+        self.has_sums() || self.has_sizes() || self.has_stops() || !self.lines.is_empty()
     }
 
     /// Whether there are charts of sums.
     pub(crate) fn has_sums(&self) -> bool {
         self.series.iter().any(|(_, _, series)| series.is_recorded)
+    }
+
+    fn has_stops(&self) -> bool {
+        !self.collections.shown().is_empty() || !self.collections.other_stops.is_empty()
     }
 
     fn has_sizes(&self) -> bool {
@@ -236,7 +242,7 @@ impl Timeline<'_> {
     pub(crate) fn html(&self) -> String {
         let end = self.end_ns.max(1);
         let mut out = format!("<div class=\"lanes\" id=\"lanes\" data-end=\"{end}\">\n");
-        if !self.collections.pauses.is_empty() {
+        if self.has_stops() {
             out += &self.pauses();
         }
         if self.has_sizes() {
@@ -269,9 +275,16 @@ impl Timeline<'_> {
 
     fn pauses(&self) -> String {
         let collections: BTreeMap<u32, &Collection> = self.collections.all.iter().map(|c| (c.gc_id, c)).collect();
-        let pauses = &self.collections.pauses;
-        let longest = pauses.iter().map(|pause| pause.duration_ns).max().unwrap_or_default();
-        let class = |pause: &Pause| match collections.get(&pause.gc_id).filter(|_| pause.is_gc) {
+        let pauses = self.collections.shown();
+        let longest = Pauses::longest(pauses.iter().copied()).map(|pause| pause.duration_ns);
+        let other_stops = &self.collections.other_stops;
+        let others: Vec<Pause> = other_stops
+            .iter()
+            .map(|(start_ns, duration_ns)| Pause { start_ns: *start_ns, duration_ns: *duration_ns, ..Pause::default() })
+            .collect();
+        let stops: Vec<&Pause> = pauses.iter().copied().chain(&others).collect();
+        let highest = stops.iter().map(|stop| stop.duration_ns).max().unwrap_or_default();
+        let class = |pause: &Pause| match collections.get(&pause.gc_id) {
             Some(collection) if collection.kind.as_deref() == Some("background") => "bg",
             Some(collection) => match collection.generation {
                 Some(0) => "g0",
@@ -283,8 +296,8 @@ impl Timeline<'_> {
         };
         // Of those that would lie on each other the longest of each colour.
         let mut marks: BTreeMap<(usize, &str), &Pause> = BTreeMap::new();
-        let is_merged = pauses.len() > MAX_MARKS;
-        for (place, pause) in pauses.iter().enumerate() {
+        let is_merged = stops.len() > MAX_MARKS;
+        for (place, pause) in stops.iter().copied().enumerate() {
             let slot =
                 if is_merged { (self.x(pause.start_ns) / WIDTH * MAX_MARKS as f64 / 4.0) as usize } else { place };
             let kept = marks.entry((slot, class(pause))).or_insert(pause);
@@ -292,14 +305,23 @@ impl Timeline<'_> {
                 *kept = pause;
             }
         }
-        let stops = counted(pauses.len() as u64, "stop", "stops");
+        let mut words = counted(pauses.len() as u64, "pause", "pauses");
+        if let Some(longest) = longest {
+            words += &format!(", the longest {}", duration(longest));
+        }
+        if !others.is_empty() {
+            words += &format!(
+                "; {}",
+                counted(others.len() as u64, "stop not for a collection", "stops not for a collection")
+            );
+        }
         let merged = if is_merged { "; of stops at one place the longest is drawn" } else { "" };
-        let words = format!("{stops}, the longest {}{merged}", duration(longest));
+        words += merged;
         let mut svg = open(&format!("Pauses: {words}"));
         for ((_, class), pause) in &marks {
             let (left, right) = (self.x(pause.start_ns), self.x(pause.start_ns.saturating_add(pause.duration_ns)));
-            let height = (pause.duration_ns.max(0) as f64 / longest.max(1) as f64 * HEIGHT).max(1.5);
-            let of = match collections.get(&pause.gc_id).filter(|_| pause.is_gc) {
+            let height = (pause.duration_ns.max(0) as f64 / highest.max(1) as f64 * HEIGHT).max(1.5);
+            let of = match collections.get(&pause.gc_id) {
                 Some(collection) => {
                     let generation = collection.generation.map_or("?".to_owned(), |generation| generation.to_string());
                     let kind = collection.kind.as_deref().unwrap_or("of unknown kind");

@@ -4,6 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
 
+use crate::subjects::collections::Collection;
+use crate::subjects::pauses::{Pause, Pauses, Stop};
+
 /// Collections and pauses that are kept, the first ones.
 const MOST: usize = 1 << 17;
 
@@ -15,6 +18,7 @@ pub(super) struct Gc {
     pub(super) generation: Option<u8>,
     /// Number of the text.
     pub(super) reason: u32,
+    pub(super) is_induced: bool,
     pub(super) is_background: bool,
     pub(super) start_ns: i64,
     pub(super) memory_load: Option<u64>,
@@ -28,14 +32,28 @@ pub(super) struct Gc {
     pub(super) is_dump: bool,
 }
 
-/// A pause for a collection.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pause {
-    pub(super) process: u64,
-    pub(super) start_ns: i64,
-    pub(super) duration_ns: i64,
-    pub(super) suspend_ns: i64,
-    pub(super) gc_id: u32,
+tracequet_dataset::row! {
+    /// Sizes after a collection.
+    pub(super) struct Sizes of gc_heap_stats { gc_id, generation, size_bytes, promoted_bytes }
+}
+
+tracequet_dataset::row! {
+    /// A generation of a heap in a collection.
+    pub(super) struct HeapGeneration of gc_heap_generation {
+        gc_id,
+        generation,
+        size_before_bytes,
+        free_list_before_bytes,
+        free_object_before_bytes,
+        pinned_survived_bytes,
+        other_survived_bytes,
+        object_before_bytes,
+    }
+}
+
+tracequet_dataset::row! {
+    /// Bytes that marking found alive.
+    pub(super) struct Mark of gc_mark { gc_id, root_kind, promoted_bytes }
 }
 
 /// A generation over all heaps.
@@ -63,111 +81,85 @@ pub(super) type Stats = [(u64, u64); 5];
 #[derive(Debug, Default)]
 pub(super) struct Collections {
     pub(super) all: Vec<Gc>,
-    pub(super) pauses: Vec<Pause>,
+    pub(super) pauses: Pauses,
     stats: HashMap<u32, Stats, RandomState>,
     generations: HashMap<u32, [Generation; 5], RandomState>,
     marked: HashMap<u32, Marked, RandomState>,
 }
 
 impl Collections {
-    pub(super) const GC: &'static [&'static str] = &[
-        "gc_id",
-        "process_id",
-        "generation",
-        "start_ts_ns",
-        "reason",
-        "kind",
-        "memory_load_percent",
-        "finalization_promoted_count",
-        "trigger_callsite_id",
-        "complete",
-        "heap_object_count",
-        "handle_count",
-        "promoted_bytes",
-        "allocated_bytes",
-    ];
-    pub(super) const PAUSE: &'static [&'static str] =
-        &["process_id", "start_ts_ns", "duration_ns", "suspend_ns", "gc_id", "kind"];
-    pub(super) const STATS: &'static [&'static str] = &["gc_id", "generation", "size_bytes", "promoted_bytes"];
-    pub(super) const GENERATION: &'static [&'static str] = &[
-        "gc_id",
-        "generation",
-        "size_before_bytes",
-        "free_list_before_bytes",
-        "free_object_before_bytes",
-        "pinned_survived_bytes",
-        "other_survived_bytes",
-        "object_before_bytes",
-    ];
-    pub(super) const MARK: &'static [&'static str] = &["gc_id", "promoted_bytes", "root_kind"];
-
-    pub(super) fn gc(&mut self, number: impl Fn(usize) -> Option<u64>, reason: u32, is_background: bool) {
+    /// Adds a collection, the reason of which has a number.
+    pub(super) fn gc(&mut self, row: &Collection<'_>, reason: u32) {
         if self.all.len() >= MOST {
             return;
         }
         self.all.push(Gc {
-            id: number(0).unwrap_or_default() as u32,
-            process: number(1).unwrap_or_default(),
-            generation: number(2).and_then(|n| u8::try_from(n).ok()),
+            id: row.gc_id,
+            process: row.process_id,
+            generation: row.generation,
             reason,
-            is_background,
-            start_ns: number(3).unwrap_or_default().cast_signed(),
-            memory_load: number(6),
-            finalized: number(7),
-            handles: number(11),
-            promoted: number(12),
-            allocated: number(13),
-            trigger_site: number(8).unwrap_or_default() as u32,
-            is_complete: number(9) == Some(1),
-            is_dump: number(10).is_some_and(|objects| objects > 0),
+            is_induced: row.is_induced(),
+            is_background: row.is_background(),
+            start_ns: row.start_ts_ns,
+            memory_load: row.memory_load_percent.map(u64::from),
+            finalized: row.finalization_promoted_count,
+            handles: row.handle_count.map(u64::from),
+            promoted: row.promoted_bytes,
+            allocated: row.allocated_bytes,
+            trigger_site: row.trigger_callsite_id,
+            is_complete: row.complete,
+            is_dump: row.is_dump(),
         });
     }
 
-    pub(super) fn pause(&mut self, pause: Pause) {
-        if self.pauses.len() < MOST {
-            self.pauses.push(pause);
+    pub(super) fn stop(&mut self, row: &Stop<'_>) {
+        if self.pauses.count() < MOST {
+            self.pauses.add(row);
         }
     }
 
-    pub(super) fn stats(&mut self, number: impl Fn(usize) -> u64) {
-        let id = number(0) as u32;
-        if self.stats.len() < MOST || self.stats.contains_key(&id) {
-            let all = self.stats.entry(id).or_default();
-            if let Some(one) = all.get_mut(number(1) as usize) {
-                *one = (number(2), number(3));
+    pub(super) fn sizes(&mut self, row: &Sizes<'_>) {
+        if self.stats.len() < MOST || self.stats.contains_key(&row.gc_id) {
+            let all = self.stats.entry(row.gc_id).or_default();
+            if let Some(one) = all.get_mut(usize::from(row.generation)) {
+                *one = (row.size_bytes, row.promoted_bytes);
             }
         }
     }
 
-    pub(super) fn generation(&mut self, number: impl Fn(usize) -> u64) {
-        let id = number(0) as u32;
-        if self.generations.len() < MOST || self.generations.contains_key(&id) {
-            let all = self.generations.entry(id).or_default();
-            if let Some(one) = all.get_mut(number(1) as usize) {
-                one.size_before = one.size_before.saturating_add(number(2));
-                one.free_before = one.free_before.saturating_add(number(3)).saturating_add(number(4));
-                one.pinned = one.pinned.saturating_add(number(5));
-                one.survived = one.survived.saturating_add(number(5)).saturating_add(number(6));
-                one.objects_before = one.objects_before.saturating_add(number(7));
+    pub(super) fn generation(&mut self, row: &HeapGeneration<'_>) {
+        if self.generations.len() < MOST || self.generations.contains_key(&row.gc_id) {
+            let all = self.generations.entry(row.gc_id).or_default();
+            if let Some(one) = all.get_mut(usize::from(row.generation)) {
+                let add = |sum: &mut u64, bytes: u64| *sum = sum.saturating_add(bytes);
+                add(&mut one.size_before, row.size_before_bytes);
+                add(&mut one.free_before, row.free_list_before_bytes);
+                add(&mut one.free_before, row.free_object_before_bytes);
+                add(&mut one.pinned, row.pinned_survived_bytes);
+                add(&mut one.survived, row.pinned_survived_bytes);
+                add(&mut one.survived, row.other_survived_bytes);
+                add(&mut one.objects_before, row.object_before_bytes);
             }
         }
     }
 
-    pub(super) fn mark(&mut self, id: u32, bytes: u64, is_from_older: bool) {
-        if self.marked.len() < MOST || self.marked.contains_key(&id) {
-            let marked = self.marked.entry(id).or_default();
-            marked.all = marked.all.saturating_add(bytes);
-            marked.from_older = marked.from_older.saturating_add(if is_from_older { bytes } else { 0 });
+    pub(super) fn mark(&mut self, row: &Mark<'_>) {
+        if self.marked.len() < MOST || self.marked.contains_key(&row.gc_id) {
+            let marked = self.marked.entry(row.gc_id).or_default();
+            marked.all = marked.all.saturating_add(row.promoted_bytes);
+            if row.root_kind == "older_generation" {
+                marked.from_older = marked.from_older.saturating_add(row.promoted_bytes);
+            }
         }
     }
 
     pub(super) fn processes(&self) -> BTreeSet<u64> {
-        self.all.iter().map(|gc| gc.process).chain(self.pauses.iter().map(|pause| pause.process)).collect()
+        self.all.iter().map(|gc| gc.process).chain(self.pauses.processes()).collect()
     }
 
     pub(super) fn finish(&mut self) {
         self.all.sort_by_key(|gc| (gc.start_ns, gc.id));
-        self.pauses.sort_by_key(|pause| pause.start_ns);
+        self.pauses.finish();
     }
 
     /// Collections of a process whose generation is known.
@@ -177,7 +169,7 @@ impl Collections {
 
     /// Pauses of a process.
     pub(super) fn pauses_of(&self, process: u64) -> impl Iterator<Item = &Pause> {
-        self.pauses.iter().filter(move |pause| pause.process == process)
+        self.pauses.of(process).iter()
     }
 
     /// Sizes after a collection.

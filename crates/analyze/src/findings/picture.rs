@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
 use tracequet_dataset::read::Column;
+use tracequet_dataset::read::rows::{Row as Typed, rows_of};
 use tracequet_dataset::table::schema;
 use tracequet_trace::error::Result;
 
-use super::collections::{Collections, Pause};
+use super::collections::{Collections, HeapGeneration, Mark, Sizes};
 use super::queries::{CALLS, Queries, Query, Statement};
 use super::survivors::{Survivor, Survivors};
 use super::times::Times;
@@ -15,6 +16,8 @@ use super::windows::Windows;
 use crate::lifetime::{Fate, Lifetime};
 use crate::metrics::{Needs, TypeNames, needs};
 use crate::subjects::allocations::rank;
+use crate::subjects::collections::Collection;
+use crate::subjects::pauses::Stop;
 use crate::subjects::processor::State;
 use crate::subjects::sites::Sites;
 use crate::subjects::texts::Texts;
@@ -199,11 +202,11 @@ const COLUMNS: &[(&str, &[&str])] = &[
             "dead_ts_ns",
         ],
     ),
-    ("gc", Collections::GC),
-    ("gc_pause", Collections::PAUSE),
-    ("gc_heap_stats", Collections::STATS),
-    ("gc_heap_generation", Collections::GENERATION),
-    ("gc_mark", Collections::MARK),
+    (<Collection<'_> as Typed>::TABLE, <Collection<'_> as Typed>::COLUMNS),
+    (<Stop<'_> as Typed>::TABLE, <Stop<'_> as Typed>::COLUMNS),
+    (<Sizes<'_> as Typed>::TABLE, <Sizes<'_> as Typed>::COLUMNS),
+    (<HeapGeneration<'_> as Typed>::TABLE, <HeapGeneration<'_> as Typed>::COLUMNS),
+    (<Mark<'_> as Typed>::TABLE, <Mark<'_> as Typed>::COLUMNS),
     ("gc_tuning", &["process_id", "event_name", "field", "value"]),
 ];
 
@@ -246,6 +249,32 @@ impl Picture {
         self.sites.add(table, batch)?;
         self.needs.add(table, batch)?;
         self.types.add(table, batch)?;
+        match table {
+            "gc" => {
+                for row in rows_of::<Collection<'_>>(batch)? {
+                    let reason = self.texts.place(row.reason.unwrap_or_default());
+                    self.collections.gc(&row, reason);
+                }
+                return Ok(());
+            }
+            "gc_pause" => {
+                rows_of::<Stop<'_>>(batch)?.for_each(|row| self.collections.stop(&row));
+                return Ok(());
+            }
+            "gc_heap_stats" => {
+                rows_of::<Sizes<'_>>(batch)?.for_each(|row| self.collections.sizes(&row));
+                return Ok(());
+            }
+            "gc_heap_generation" => {
+                rows_of::<HeapGeneration<'_>>(batch)?.for_each(|row| self.collections.generation(&row));
+                return Ok(());
+            }
+            "gc_mark" => {
+                rows_of::<Mark<'_>>(batch)?.for_each(|row| self.collections.mark(&row));
+                return Ok(());
+            }
+            _ => {}
+        }
         let Some((_, names)) = COLUMNS.iter().find(|(name, _)| *name == table) else { return Ok(()) };
         let columns = names.iter().map(|name| Column::of(batch, name)).collect::<Result<Vec<_>>>()?;
         let mut row = Row { columns, row: 0 };
@@ -263,29 +292,6 @@ impl Picture {
                 (self.events, self.dropped) = (row.number(1), row.number(2));
                 (self.frames, self.named_frames) = (row.number(3), row.number(4));
                 return;
-            }
-            "gc" => {
-                let reason = self.texts.place(row.text(4));
-                return self.collections.gc(|column| row.known(column), reason, row.text(5) == "background");
-            }
-            "gc_pause" => {
-                let pause = Pause {
-                    process: row.number(0),
-                    start_ns: row.time(1),
-                    duration_ns: row.time(2),
-                    suspend_ns: row.time(3),
-                    gc_id: row.number(4) as u32,
-                };
-                if row.text(5) == "gc" {
-                    self.collections.pause(pause);
-                }
-                return;
-            }
-            "gc_heap_stats" => return self.collections.stats(|column| row.number(column)),
-            "gc_heap_generation" => return self.collections.generation(|column| row.number(column)),
-            "gc_mark" => {
-                let is_from_older = row.text(2) == "older_generation";
-                return self.collections.mark(row.number(0) as u32, row.number(1), is_from_older);
             }
             _ => {}
         }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::rule::Look;
 use super::score::score;
 use super::windows::Windows;
+use crate::subjects::pauses::SQL;
 
 /// With fewer collections or pauses there is no verdict, as in JDK Mission Control.
 pub(super) const LEAST_COLLECTIONS: u64 = 10;
@@ -26,7 +27,7 @@ pub(super) fn pauses(look: &Look<'_>, column: &str) -> String {
     format!(
         "SELECT p.gc_id, p.start_ts, p.duration_ns / 1e6 AS pause_ms, p.suspend_ns / 1e6 AS suspend_ms, g.generation, g.reason, \
          g.promoted_bytes FROM gc_pause p LEFT JOIN gc g ON g.trace_id = p.trace_id AND g.gc_id = p.gc_id \
-         WHERE {} AND p.kind = 'gc' ORDER BY p.{column} DESC LIMIT 20",
+         WHERE {} AND p.{SQL} ORDER BY p.{column} DESC LIMIT 20",
         look.of("p")
     )
 }

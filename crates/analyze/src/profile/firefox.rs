@@ -8,8 +8,9 @@ use std::io::{self, Write};
 use foldhash::fast::RandomState;
 use serde_json::{Value, json};
 
-use super::model::{Code, Pause, Profile, ThreadSamples, Unit};
+use super::model::{Code, Profile, ThreadSamples, Unit};
 use super::strings::Strings;
+use crate::subjects::pauses::Pause;
 
 /// `meta.preprocessedProfileVersion`.
 const VERSION: u32 = 61;
@@ -94,9 +95,9 @@ fn of_thread(profile: &Profile, thread: &ThreadSamples, is_first: bool, pauses: 
         Unit::Bytes => (samples.iter().map(|s| json!(s.weight)).collect(), "bytes"),
         Unit::Count => (samples.iter().map(|s| json!(s.weight)).collect(), "samples"),
     };
-    let ids: Vec<u64> = pauses.iter().map(|pause| pause.gc_id).collect();
+    let ids: Vec<u64> = pauses.iter().map(|pause| pause.gc_id.into()).collect();
     let starts: Vec<f64> = pauses.iter().map(|pause| milliseconds(pause.start_ns)).collect();
-    let ends = pauses.iter().map(|pause| milliseconds(pause.start_ns.saturating_add(pause.duration_ns)));
+    let ends = pauses.iter().map(|pause| milliseconds(pause.end_ns()));
     json!({
         "processType": "default",
         "processStartupTime": 0,
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn the_first_thread_of_each_process_has_its_pauses() {
         let mut profile = Profile::of_chain(&["main"], 20);
-        let pause = |n: u64| Pause { process_id: n % 5, start_ns: 1, duration_ns: 1, gc_id: 7 };
+        let pause = |n: u64| Pause { process_id: n % 5, start_ns: 1, duration_ns: 1, gc_id: 7, suspend_ns: 0 };
         profile.pauses = (0..5_000).map(pause).collect();
         let mut out = Vec::new();
         write(&profile, &mut out).unwrap();

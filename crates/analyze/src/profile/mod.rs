@@ -18,7 +18,7 @@ mod strings;
 use std::io::{self, Write};
 
 pub use choice::{Choice, TABLES};
-pub use model::{Code, Function, Pause, Profile, ProfileFormat, ProfileFrame, Sample, ThreadSamples, Unit, What};
+pub use model::{Code, Function, Profile, ProfileFormat, ProfileFrame, Sample, ThreadSamples, Unit, What};
 pub use read::{read, read_chosen};
 
 impl Profile {

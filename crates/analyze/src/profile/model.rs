@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::subjects::pauses::Pause;
+
 /// Kind of samples in a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -111,19 +113,6 @@ pub struct ProfileFrame {
     pub line: u32,
 }
 
-/// A time in which all managed threads of a process were stopped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pause {
-    /// OS process id.
-    pub process_id: u64,
-    /// When it began, nanoseconds since the recording began.
-    pub start_ns: i64,
-    /// How long it was, in nanoseconds.
-    pub duration_ns: i64,
-    /// The collection; 0 when it was for none.
-    pub gc_id: u64,
-}
-
 /// A call stack of a thread at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
@@ -171,7 +160,7 @@ pub struct Profile {
     pub frames: Vec<ProfileFrame>,
     /// Of each call site its caller's and its frame's index; the first one, for no call site, is empty.
     pub(super) callsites: Vec<(u32, u32)>,
-    /// Pauses, where the dataset has them, in the order of time.
+    /// Pauses, where the dataset has them, in the order of time within a process.
     pub pauses: Vec<Pause>,
     /// Nanoseconds between two CPU samples; 0 when the recording does not say.
     pub sampling_ns: u64,

@@ -15,6 +15,8 @@ use super::protobuf::{bytes, double, message, number, present};
 use super::strings::Strings;
 use crate::HeldTexts;
 use crate::rows::{Row, each, each_row};
+use crate::subjects::collections::Collection;
+use crate::subjects::pauses::Stop;
 
 /// The tables that it is made of, beside those of profiles.
 pub const TABLES: [&str; 3] = ["gc", "activity", "counter"];
@@ -131,49 +133,38 @@ impl Timeline {
     }
 
     fn read_pauses(&mut self, recording: &Recording<'_>) -> Result<()> {
-        let columns = ["process_id", "start_ts_ns", "duration_ns", "kind", "reason", "gc_id", "suspend_ns"];
         let mut texts = HeldTexts::of(recording, "gc_pause");
-        each(recording, ROW_STORED, "gc_pause", &columns, |row| {
-            let name = if row.text(4).is_empty() { "pause" } else { row.text(4) };
-            let content = Content::new(name, "pause").id("gc_id", row.number(5)).known("suspend_ns", row, 6);
-            let start_ns = row.number(1).cast_signed();
-            let end_ns = Some(start_ns.saturating_add(row.number(2).cast_signed()));
-            self.add((row.number(0), 0, "Pauses".to_owned()), start_ns, end_ns, content, &mut texts)
+        each_row::<Stop<'_>>(recording, ROW_STORED, |stop| {
+            // Stops for the sampler or a debugger are no pauses.
+            let (order, lane) = if stop.pause().is_some() { (0, "Pauses") } else { (1, "Other stops") };
+            let content = Content::new(stop.reason.unwrap_or("pause"), "pause").id("gc_id", stop.gc_id.into());
+            let content = content.signed("suspend_ns", Some(stop.suspend_ns));
+            let lane = (stop.process_id, order, lane.to_owned());
+            self.add(lane, stop.start_ts_ns, Some(stop.end_ns()), content, &mut texts)
         })
     }
 
     fn read_collections(&mut self, recording: &Recording<'_>) -> Result<()> {
-        let columns = [
-            "process_id",
-            "start_ts_ns",
-            "end_ts_ns",
-            "generation",
-            "kind",
-            "reason",
-            "gc_id",
-            "pause_ns",
-            "size_before_bytes",
-            "size_after_bytes",
-            "promoted_bytes",
-        ];
         let mut texts = HeldTexts::of(recording, "gc");
-        each(recording, ROW_STORED, "gc", &columns, |row| {
-            let (process, start_ns, end_ns) =
-                (row.number(0), row.number(1).cast_signed(), row.known(2).map(u64::cast_signed));
-            let mut name = row.known(3).map_or("collection".to_owned(), |generation| format!("gen {generation}"));
-            if matches!(row.text(4), "background" | "foreground") {
-                name = format!("{name} {}", row.text(4));
+        each_row::<Collection<'_>>(recording, ROW_STORED, |row| {
+            let process = row.process_id;
+            let mut name = row.generation.map_or("collection".to_owned(), |generation| format!("gen {generation}"));
+            if let Some(kind @ ("background" | "foreground")) = row.kind {
+                name = format!("{name} {kind}");
             }
-            let mut content = Content::new(&name, "gc").id("gc_id", row.number(6)).text("reason", row.text(5));
-            for (column, name) in columns.iter().enumerate().skip(7) {
-                content = content.known(name, row, column);
-            }
-            if let Some((end_ns, size)) = end_ns.zip(row.real(9)) {
+            let content = Content::new(&name, "gc")
+                .id("gc_id", row.gc_id.into())
+                .text("reason", row.reason.unwrap_or_default())
+                .signed("pause_ns", row.paused_ns())
+                .amount("size_before_bytes", row.size_before_bytes)
+                .amount("size_after_bytes", row.size_after_bytes)
+                .amount("promoted_bytes", row.promoted_bytes);
+            if let Some((end_ns, size)) = row.end_ts_ns.zip(row.size_after_bytes) {
                 let counter = self.counters.entry((process, 0, "Heap after collections".to_owned())).or_default();
                 counter.is_bytes = true;
-                counter.values.push((end_ns, size));
+                counter.values.push((end_ns, size as f64));
             }
-            self.add((process, 1, "Collections".to_owned()), start_ns, end_ns, content, &mut texts)
+            self.add((process, 1, "Collections".to_owned()), row.start_ts_ns, row.end_ts_ns, content, &mut texts)
         })
     }
 
@@ -293,6 +284,19 @@ impl Content {
     /// An id; 0 means that there is no id, and is left out.
     fn id(self, name: &str, id: u64) -> Content {
         if id == 0 { self } else { self.note(name, |note| present(note, 3, id)) }
+    }
+
+    /// An amount that is known.
+    fn amount(self, name: &str, amount: Option<u64>) -> Content {
+        match amount {
+            Some(number) => self.note(name, |note| present(note, 3, number)),
+            None => self,
+        }
+    }
+
+    /// A time in nanoseconds that is known.
+    fn signed(self, name: &str, ns: Option<i64>) -> Content {
+        self.amount(name, ns.map(i64::cast_unsigned))
     }
 
     /// A number that is not null.

@@ -9,10 +9,11 @@ use tracequet_trace::error::{Error, Result, did_you_mean};
 
 use super::choice::{Choice, Filter};
 use super::labels::Labels;
-use super::model::{Code, Function, Pause, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
+use super::model::{Code, Function, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
 use crate::lifetime::{Fate, Life, lifetimes};
 use crate::rows::{each_row, wrong};
 use crate::subjects::allocations;
+use crate::subjects::pauses::Pauses;
 use crate::subjects::processor::{self, Processor, State};
 use crate::{HeldTexts, held};
 
@@ -21,10 +22,6 @@ const ALLOCATION: &str = "allocation";
 
 tracequet_dataset::row! {
     struct Trace of trace { start_ts, duration_ns, sampling_ns }
-}
-
-tracequet_dataset::row! {
-    struct PauseRow of gc_pause { process_id, start_ts_ns, duration_ns, gc_id, kind }
 }
 
 tracequet_dataset::row! {
@@ -54,7 +51,7 @@ pub fn read_chosen(recording: &Recording<'_>, choice: &Choice) -> Result<Profile
         Ok(())
     })?;
     callsites(recording, &mut profile)?;
-    profile.pauses = pauses(recording)?;
+    profile.pauses = Pauses::read(recording)?.all().copied().collect();
     let filter = Filter::new(recording, choice)?;
     if let Some(is_meant) = meant(what) {
         return lived(recording, profile, &filter, is_meant);
@@ -357,26 +354,6 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
     })?;
     (profile.functions, profile.frames, profile.callsites) = (functions, frames, callsites);
     Ok(())
-}
-
-/// Pauses for collections; none when the dataset lacks their table.
-fn pauses(recording: &Recording<'_>) -> Result<Vec<Pause>> {
-    let mut pauses = Vec::new();
-    if recording.has::<PauseRow<'_>>() {
-        each_row::<PauseRow<'_>>(recording, ROW_STORED, |row| {
-            if row.kind == "gc" {
-                pauses.push(Pause {
-                    process_id: row.process_id,
-                    start_ns: row.start_ts_ns,
-                    duration_ns: row.duration_ns,
-                    gc_id: row.gc_id.into(),
-                });
-            }
-            Ok(())
-        })?;
-    }
-    pauses.sort_by_key(|pause| pause.start_ns);
-    Ok(pauses)
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! Subjects of a recording, each the only place that knows which rows count, how much, and whose they are.
 
 pub mod allocations;
+pub mod collections;
 pub(crate) mod inlined;
+pub mod pauses;
 pub mod processor;
 pub(crate) mod sites;
 pub(crate) mod texts;

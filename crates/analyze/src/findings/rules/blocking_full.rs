@@ -3,6 +3,7 @@
 use crate::findings::collections::Gc;
 use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::subjects::collections::{NOT_BACKGROUND, NOT_DUMP, NOT_INDUCED};
 
 pub(super) const RULE: Rule = Rule {
     name: "blocking_full",
@@ -19,23 +20,16 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(look: &Look<'_>) -> Judged {
     let Look { picture, id, .. } = look;
-    let is_induced = |gc: &&Gc| picture.text(gc.reason).is_some_and(|reason| reason.starts_with("Induced"));
-    let full: Vec<&Gc> = picture
-        .collections
-        .of(*id)
-        .filter(|gc| gc.generation == Some(2) && !gc.is_dump)
-        .filter(|gc| !is_induced(gc))
-        .collect();
+    let full: Vec<&Gc> =
+        picture.collections.of(*id).filter(|gc| gc.generation == Some(2) && !gc.is_dump && !gc.is_induced).collect();
     if full.len() < 5 {
         return Judged::too_little(format!("{} full collections are too few.", full.len()));
     }
     let blocking = full.iter().filter(|gc| !gc.is_background).count();
     let value = blocking as f64 / full.len() as f64;
     let sentence = format!("{blocking} of {} full collections stopped the program.", full.len());
-    let evidence = shared::collections(
-        look,
-        "generation = 2 AND kind IS DISTINCT FROM 'background' AND heap_object_count = 0 AND coalesce(reason, '') NOT LIKE 'Induced%'",
-    );
+    let evidence =
+        shared::collections(look, &format!("generation = 2 AND {NOT_BACKGROUND} AND {NOT_DUMP} AND {NOT_INDUCED}"));
     // What costs nothing is no matter.
     let at_most = shared::cost_of_full(look);
     Figure { value, rows: full.len() as u64, at_most, sentence, evidence, ..Figure::default() }.into()

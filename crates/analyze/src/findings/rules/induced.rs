@@ -24,7 +24,7 @@ fn judge(look: &Look<'_>) -> Judged {
     // Collections that list the heap were requested by the recorder, not by the program.
     for gc in picture.collections.of(*id).filter(|gc| !gc.is_dump) {
         all += 1;
-        if picture.text(gc.reason).is_some_and(|reason| reason.starts_with("Induced")) {
+        if gc.is_induced {
             induced += 1;
             if let Some(method) = picture.sites.own_method(gc.trigger_site) {
                 *methods.entry(method).or_default() += 1;

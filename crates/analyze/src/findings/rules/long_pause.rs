@@ -3,6 +3,7 @@
 use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::shared;
 use crate::findings::words;
+use crate::subjects::pauses::Pauses;
 
 pub(super) const RULE: Rule = Rule {
     name: "long_pause",
@@ -18,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(look: &Look<'_>) -> Judged {
-    let longest = look.picture.collections.pauses_of(look.id).max_by_key(|pause| pause.duration_ns);
+    let longest = Pauses::longest(look.picture.collections.pauses_of(look.id));
     let Some(pause) = longest else { return Judged::too_little("There are no pauses.") };
     let value = pause.duration_ns as f64;
     let suspend = pause.suspend_ns as f64;

@@ -2,6 +2,7 @@
 
 use crate::findings::rule::{Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::subjects::collections::NOT_DUMP;
 
 pub(super) const RULE: Rule = Rule {
     name: "many_gen2",
@@ -26,7 +27,7 @@ fn judge(look: &Look<'_>) -> Judged {
     }
     let value = full as f64 / (full + other) as f64;
     let sentence = format!("{full} of {} collections are full ones.", full + other);
-    let evidence = shared::collections(look, "generation = 2 AND heap_object_count = 0");
+    let evidence = shared::collections(look, &format!("generation = 2 AND {NOT_DUMP}"));
     // What costs nothing is no matter.
     let at_most = shared::cost_of_full(look);
     Figure { value, rows: full + other, at_most, sentence, evidence, ..Figure::default() }.into()

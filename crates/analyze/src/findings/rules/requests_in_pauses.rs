@@ -26,12 +26,8 @@ fn judge(look: &Look<'_>) -> Judged {
     let mut times: Vec<i64> = requests.iter().map(|(_, duration)| *duration).collect();
     times.sort_unstable();
     let p99 = times.get(times.len() * 99 / 100).copied().unwrap_or(i64::MAX);
-    let pauses: Vec<_> = look.picture.collections.pauses_of(look.id).collect();
-    let in_pause = |start: i64, end: i64| {
-        let first = pauses.partition_point(|pause| pause.start_ns < start.saturating_sub(10_000_000_000));
-        let near = pauses.get(first..).unwrap_or_default().iter().take_while(|pause| pause.start_ns < end);
-        near.into_iter().any(|pause| pause.start_ns.saturating_add(pause.duration_ns) > start)
-    };
+    let pauses = &look.picture.collections.pauses;
+    let in_pause = |start: i64, end: i64| pauses.within_ns(look.id, start, end) > 0;
     let slow: Vec<_> = requests.iter().filter(|(_, duration)| *duration > p99).collect();
     let hit = slow.iter().filter(|(start, duration)| in_pause(*start, start.saturating_add(*duration))).count();
     let value = hit as f64 / slow.len().max(1) as f64;
