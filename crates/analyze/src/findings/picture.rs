@@ -286,14 +286,11 @@ impl Picture {
     }
 
     fn row(&mut self, table: &str, row: &Row<'_>) {
-        match table {
-            "trace" => {
-                self.recording_ns = row.time(0);
-                (self.events, self.dropped) = (row.number(1), row.number(2));
-                (self.frames, self.named_frames) = (row.number(3), row.number(4));
-                return;
-            }
-            _ => {}
+        if table == "trace" {
+            self.recording_ns = row.time(0);
+            (self.events, self.dropped) = (row.number(1), row.number(2));
+            (self.frames, self.named_frames) = (row.number(3), row.number(4));
+            return;
         }
         let id = row.number(0);
         if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&id) {
