@@ -25,13 +25,13 @@ fn recording(bug: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-fn diff(arguments: &[&str]) -> Value {
+pub fn diff(arguments: &[&str]) -> Value {
     let made = run(&[&["diff", "--json"], arguments].concat());
     assert_eq!(made.code, Some(0), "{arguments:?}: {}", made.err);
     serde_json::from_str(&made.out).unwrap()
 }
 
-fn section<'v>(answer: &'v Value, what: &str) -> &'v Value {
+pub fn section<'v>(answer: &'v Value, what: &str) -> &'v Value {
     answer["sections"].as_array().unwrap().iter().find(|section| section["what"] == what).unwrap()
 }
 

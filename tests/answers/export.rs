@@ -420,7 +420,7 @@ fn blocked_time_is_what_the_scheduler_says() {
 }
 
 /// The sum of the weights in each format.
-fn sums(arguments: &[&str]) -> [u64; 4] {
+pub fn sums(arguments: &[&str]) -> [u64; 4] {
     let written = |format| {
         let (out, code, said) = export(&[arguments, &["--format", format]].concat());
         assert_eq!(code, Some(0), "{arguments:?}: {said}");

@@ -5,4 +5,6 @@ mod diff;
 pub mod export;
 mod heap;
 mod lifetimes;
+#[cfg(unix)]
+mod one_figure;
 mod report;

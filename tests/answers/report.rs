@@ -74,7 +74,7 @@ fn data(html: &str, id: &str) -> Vec<u8> {
 }
 
 /// A flame graph: name, own and total of each node.
-fn nodes(html: &str, id: &str) -> Vec<(String, f64, f64)> {
+pub fn nodes(html: &str, id: &str) -> Vec<(String, f64, f64)> {
     let data = data(html, id);
     let u32_at = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap()) as usize;
     let f64_at = |at: usize| f64::from_le_bytes(data[at..at + 8].try_into().unwrap());

@@ -383,7 +383,7 @@ fn label(function: Option<&Function>) -> String {
 fn kind(function: Option<&Function>) -> u8 {
     let Some(function) = function else { return 0 };
     match function.code {
-        Code::Managed if !function.is_framework => 1,
+        Code::Managed if function.is_framework == Some(false) => 1,
         Code::Managed => 2,
         Code::Native => 3,
         Code::Kernel => 4,

@@ -16,9 +16,9 @@ pub(crate) struct Owners<'p> {
 }
 
 impl<'p> Owners<'p> {
-    /// The nearest method outwards that is not the framework's.
+    /// The nearest method outwards that is known to be the user's own, as `own_callsite_id` says.
     pub(crate) fn of(profile: Option<&'p Profile>) -> Owners<'p> {
-        Owners::by(profile, |function| function.code == Code::Managed && !function.is_framework)
+        Owners::by(profile, |function| function.code == Code::Managed && function.is_framework == Some(false))
     }
 
     /// The nearest function outwards that `takes` accepts.

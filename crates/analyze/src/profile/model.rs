@@ -86,8 +86,8 @@ pub struct Function {
     pub start_line: u32,
     /// What code it is.
     pub code: Code,
-    /// Whether it is known to be the framework's.
-    pub is_framework: bool,
+    /// Whether it is the framework's; `None` when that is not known.
+    pub is_framework: Option<bool>,
 }
 
 /// What code a function is.
@@ -240,7 +240,7 @@ impl Profile {
             source: String::new(),
             start_line: 0,
             code: Code::Unknown,
-            is_framework: true,
+            is_framework: Some(true),
         };
         let place = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
         self.frames.push(ProfileFrame { function: u32::try_from(self.functions.len()).unwrap_or(u32::MAX), line: 0 });
@@ -254,7 +254,7 @@ impl Profile {
             };
             let function =
                 self.frames.get(frame as usize).and_then(|frame| self.functions.get(frame.function as usize));
-            let is_framework = function.is_some_and(|function| function.is_framework);
+            let is_framework = function.is_some_and(|function| function.is_framework == Some(true));
             let (above, is_below) = becomes.get(parent as usize).copied().unwrap_or_default();
             let own = (u32::try_from(at).unwrap_or(u32::MAX), is_framework);
             becomes.push(if is_framework && is_below { (above, true) } else { own });
@@ -278,7 +278,7 @@ impl Profile {
             source: String::new(),
             start_line: 0,
             code: Code::Managed,
-            is_framework: false,
+            is_framework: Some(false),
         };
         let count = names.len() as u32;
         let samples = vec![Sample { ts_ns: 1, callsite: count, weight: 2 }];
@@ -306,7 +306,7 @@ mod tests {
     fn frames_of_the_framework_become_one() {
         let names = ["Main", "Linq", "Concat", "Load", "Read", "Memmove"];
         let mut profile = Profile::of_chain(&names, 1);
-        [1, 2, 4, 5].into_iter().for_each(|at: usize| profile.functions[at].is_framework = true);
+        [1, 2, 4, 5].into_iter().for_each(|at: usize| profile.functions[at].is_framework = Some(true));
         profile.fold_framework();
         let sample = profile.threads[0].samples[0];
         let stack: Vec<&str> =

@@ -319,7 +319,7 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
                     _ => Code::Unknown,
                 };
                 let (name, file, source) = (texts.copy(name)?, texts.copy(file)?, texts.copy(source)?);
-                let is_framework = row.is_framework == Some(true);
+                let is_framework = row.is_framework;
                 functions.push(Function { name, file, source, start_line: 0, code, is_framework });
                 *new.insert((functions.len() - 1) as u32)
             }

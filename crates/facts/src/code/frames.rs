@@ -276,6 +276,19 @@ impl Frames<'_> {
     }
 }
 
+/// Adds the arguments of a method. Of a type that it cannot name, as of methods that are made while the program runs, the runtime writes
+/// the address instead (`pMT: 0x7efec8a1b2c0`), which is another one in each process.
+fn push_without_addresses(text: &mut String, arguments: &str) {
+    const ADDRESS: &str = "pMT: ";
+    let mut rest = arguments;
+    while let Some((before, behind)) = rest.split_once(ADDRESS) {
+        text.extend([before, "?"]);
+        let digits = behind.strip_prefix("0x").unwrap_or(behind);
+        rest = digits.trim_start_matches(|digit: char| digit.is_ascii_hexdigit());
+    }
+    text.push_str(rest);
+}
+
 /// The frame with its line.
 fn with_line<'t>(row: Frame<'t>, line: Option<Line<'t>>) -> Frame<'t> {
     let Some(Line { file, line, kind }) = line else { return row };
@@ -341,7 +354,8 @@ impl Maps<'_> {
                 let signature = part(signature);
                 let arguments = signature.find('(').and_then(|at| signature.get(at..)).unwrap_or_default();
                 let dot = if namespace.is_empty() { "" } else { "." };
-                text.extend([part(namespace), dot, part(name), arguments]);
+                text.extend([part(namespace), dot, part(name)]);
+                push_without_addresses(text, arguments);
                 written::push(written, part(namespace), part(name));
             } else {
                 // Events below the verbose level have the token only.
@@ -492,4 +506,23 @@ fn part(text: &str) -> &str {
 fn first_bytes(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     end.and_then(|end| text.get(..end)).unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_no_addresses() {
+        for (arguments, expected) in [
+            ("(pMT: 0x7efec8a1b2c0,class System.Object)", "(?,class System.Object)"),
+            ("(pMT: 00007FF8A1B2C0D0, pMT: 0x1)", "(?, ?)"),
+            ("(int32,pMT: ", "(int32,?"),
+            ("(class A.B)", "(class A.B)"),
+        ] {
+            let mut text = "dynamicClass.lambda_method5".to_owned();
+            push_without_addresses(&mut text, arguments);
+            assert_eq!(text, format!("dynamicClass.lambda_method5{expected}"));
+        }
+    }
 }
