@@ -86,7 +86,7 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
     for recording in recordings(&opened.dataset, args.trace.as_deref())? {
         let mut found = findings::followed(&recording)?;
         let input = tracequet::trace::source::store::shown(&args.input).display().to_string();
-        found.iter_mut().for_each(|finding| finding.next_step = with_input(&finding.next_step, &input));
+        found.iter_mut().for_each(|finding| finding.next_step = finding.command(&input));
         all.push(Explained { trace_id: recording.info().trace_id.clone(), findings: found });
     }
     let printed = match args.format {
@@ -112,11 +112,6 @@ fn recordings<'d>(dataset: &'d Dataset, key: Option<&str>) -> anyhow::Result<Vec
     Ok(read.map(|info| dataset.recording(Some(&info.trace_id))).collect::<Result<_, _>>()?)
 }
 
-fn with_input(step: &str, input: &str) -> String {
-    let words = step.split(' ').map(|word| if word == "IN" { input } else { word });
-    words.collect::<Vec<_>>().join(" ")
-}
-
 /// A line on the whole: how many of what.
 fn verdict(findings: &[Finding]) -> String {
     let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count() as u64;
@@ -132,21 +127,47 @@ fn verdict(findings: &[Finding]) -> String {
     format!("{found}; {} fine, {unknown} not judged", counted(fine, "rule", "rules"))
 }
 
+/// What is wrong with the program, and what is wrong with the recording.
+fn of_interest(findings: &[Finding]) -> (Vec<&Finding>, Vec<&Finding>) {
+    findings.iter().filter(|finding| finding.verdict >= Verdict::Info).partition(|finding| !finding.is_of_recording())
+}
+
+/// All warnings with what they come from, and what else there is room for.
+fn first(mut found: Vec<&Finding>) -> Vec<&Finding> {
+    let named = |all: &[&Finding], finding: &Finding| {
+        let is_it = |other: &&Finding| other.cause_rule.as_ref() == Some(&finding.rule);
+        all.iter().any(|other| is_it(other) && other.verdict == Verdict::Warning)
+    };
+    let is_needed: Vec<bool> = found.iter().map(|one| one.verdict == Verdict::Warning || named(&found, one)).collect();
+    let mut room = SHOWN.saturating_sub(is_needed.iter().filter(|is_needed| **is_needed).count());
+    let mut is_needed = is_needed.into_iter();
+    found.retain(|_| {
+        let keep = is_needed.next() == Some(true);
+        let fits = !keep && room > 0;
+        room -= usize::from(fits);
+        keep || fits
+    });
+    found
+}
+
 fn text(all: &[Explained], everything: bool, width: usize) -> String {
     let mut out = Lines { text: String::new(), width };
     for Explained { trace_id, findings } in all {
         writeln!(out, "{}: {}", clean(trace_id), verdict(findings)).ok();
         let several =
             findings.iter().any(|a| findings.iter().any(|b| a.rule == b.rule && a.process_id != b.process_id));
-        let of_interest = |finding: &&Finding| finding.verdict >= Verdict::Info;
-        let shown = if everything { usize::MAX } else { SHOWN };
-        for finding in findings.iter().filter(of_interest).take(shown) {
-            one(&mut out, finding, several, everything);
-        }
-        let more = findings.iter().filter(of_interest).count().saturating_sub(shown);
+        let (of_program, of_recording) = of_interest(findings);
+        let more = of_program.len();
+        let shown = if everything { of_program } else { first(of_program) };
+        let more = more.saturating_sub(shown.len()) as u64;
+        shown.into_iter().for_each(|finding| one(&mut out, finding, several, everything));
         if more > 0 {
-            writeln!(out, "\n{more} more: --all shows them").ok();
+            writeln!(out, "\n{more} more worth a look: --all shows them").ok();
         }
+        if !of_recording.is_empty() {
+            writeln!(out, "\nAbout the recording, which makes what is said above less certain").ok();
+        }
+        of_recording.into_iter().for_each(|finding| one(&mut out, finding, several, everything));
         if everything {
             for finding in findings.iter().filter(|finding| finding.verdict == Verdict::Fine) {
                 one(&mut out, finding, several, true);
@@ -171,29 +192,40 @@ impl Write for Lines {
 }
 
 fn one(out: &mut Lines, finding: &Finding, with_process: bool, everything: bool) {
-    let score = finding.score.map_or(String::new(), |score| format!(" {score:.0}"));
     let process = if with_process && finding.process_id > 0 {
         format!(", process {}", finding.process_id)
     } else {
         String::new()
     };
-    writeln!(out, "\n{}{score}  {}{process}", finding.verdict.word().to_uppercase(), finding.rule).ok();
+    let verdict = finding.verdict.word().to_uppercase();
+    let head = format!("{verdict}{}  {}: {}{process}", score(finding), clean(&finding.rule), clean(finding.title()));
+    writeln!(out, "\n{head}").ok();
     fold(out, "  ", &clean(&finding.sentence));
-    if let Some(method) = &finding.own_method {
-        fold(out, "  own code: ", &clean(method));
-    }
-    if let Some(subject) = finding.subject.as_ref().filter(|subject| !finding.sentence.contains(subject.as_str())) {
-        fold(out, "  subject:  ", &clean(subject));
+    let place = place(finding);
+    if !place.is_empty() {
+        fold(out, "  where:  ", &clean(&place.join(", ")));
     }
     if let Some(cause) = &finding.cause_rule {
-        writeln!(out, "  comes with: {cause}").ok();
+        fold(out, "  cause:  ", &clean(cause));
     }
     if finding.verdict >= Verdict::Info {
-        fold(out, "  next: ", &clean(&finding.next_step));
+        fold(out, "  change: ", &clean(finding.advice()));
+        fold(out, "  look closer: ", &clean(&finding.next_step));
     }
     if let Some(sql) = finding.evidence_sql.as_ref().filter(|_| everything) {
         writeln!(out, "  rows: {}", clean(sql)).ok();
     }
+}
+
+/// A score without its fraction, so that one below a limit does not read as the limit.
+fn score(finding: &Finding) -> String {
+    finding.score.map_or(String::new(), |score| format!(" {}", score.floor()))
+}
+
+/// Where it is: the user's method, and what it is about unless the sentence says it.
+fn place(finding: &Finding) -> Vec<&str> {
+    let subject = finding.subject.iter().filter(|subject| !finding.sentence.contains(subject.as_str()));
+    finding.own_method.iter().chain(subject).map(String::as_str).collect()
 }
 
 /// Rules without a verdict, by how the events for them are recorded.
@@ -253,13 +285,21 @@ fn markdown(all: &[Explained], everything: bool) -> String {
         if shown.is_empty() {
             continue;
         }
-        out.push_str("| | score | rule | what | own code | next |\n|---|---:|---|---|---|---|\n");
+        out.push_str("| | score | rule | what is wrong | where | what to change | look closer |\n");
+        out.push_str("|---|---:|---|---|---|---|---|\n");
         for finding in shown {
-            let score = finding.score.map_or(String::new(), |score| format!("{score:.0}"));
-            let method = finding.own_method.as_deref().map_or(String::new(), code);
-            let (word, rule) = (finding.verdict.word(), &finding.rule);
-            let (sentence, next) = (code(&finding.sentence), code(&finding.next_step));
-            writeln!(out, "| {word} | {score} | {rule} | {sentence} | {method} | {next} |").ok();
+            let (word, score, rule) = (finding.verdict.word(), score(finding), code(&finding.rule));
+            let what = format!("{}: {}", finding.title(), finding.sentence);
+            let place = finding.own_method.iter().chain(&finding.subject).map(|place| code(place));
+            let place = place.collect::<Vec<_>>().join(", ");
+            let (what, closer) = (code(&what), code(&finding.next_step));
+            writeln!(
+                out,
+                "| {word} | {} | {rule} | {what} | {place} | {} | {closer} |",
+                score.trim(),
+                finding.advice()
+            )
+            .ok();
         }
         out.push('\n');
     }
@@ -272,6 +312,7 @@ fn json(all: &[Explained]) -> anyhow::Result<String> {
             "rule": finding.rule, "process_id": finding.process_id, "verdict": finding.verdict.word(),
             "score": finding.score, "figure": finding.figure, "unit": finding.unit,
             "info_limit": finding.info_limit, "warning_limit": finding.warning_limit,
+            "title": finding.title(), "advice": finding.advice(), "of_recording": finding.is_of_recording(),
             "subject": finding.subject, "own_method": finding.own_method, "sentence": finding.sentence,
             "cause_rule": finding.cause_rule, "evidence_sql": finding.evidence_sql,
             "next_step": finding.next_step, "doc": finding.doc,
@@ -298,9 +339,5 @@ mod tests {
         let out = out.text;
         assert!(out.lines().all(|line| line.chars().count() <= 96 || line.trim().len() == 200));
         assert_eq!(out.split_whitespace().skip(1).collect::<Vec<_>>().join(" "), text);
-        assert_eq!(
-            with_input("tracequet export IN --what cpu", "a b.nettrace"),
-            "tracequet export a b.nettrace --what cpu"
-        );
     }
 }

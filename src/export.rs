@@ -28,6 +28,7 @@ pub const ABOUT: &str = "Writes the call stacks of CPU samples, allocations (of 
 pub const EXAMPLES: &str = "\
 Examples:
   tracequet export app.nettrace -o app.speedscope.json
+  tracequet export app --what allocation --own --format folded --top 10
   tracequet export app --format folded --by-thread | flamegraph.pl > app.svg
   tracequet export app --format pprof --what allocation -o app.pb; go tool pprof app.pb
   tracequet export after.nettrace --base before.nettrace --format folded | flamegraph.pl > diff.svg
@@ -84,6 +85,9 @@ pub struct ExportArgs {
     /// BASE are negative
     #[arg(long, value_name = "BASE")]
     pub base: Option<PathBuf>,
+    /// Only so many folded stacks: those with the largest weights, the largest first
+    #[arg(long, value_name = "COUNT", conflicts_with = "base")]
+    pub top: Option<usize>,
     /// Begin each folded stack with its thread; the other formats always separate threads
     #[arg(long)]
     pub by_thread: bool,
@@ -219,6 +223,9 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
         }
         tables.extend(perfetto::TABLES);
     }
+    if args.top.is_some() && args.format != FormatArg::Folded {
+        return Err(Error::Usage("--top chooses among folded stacks, expected --format folded".into()).into());
+    }
     check_output(args.output.as_deref(), args.overwrite)?;
     let opened = opened::open_with_symbols(&args.input, &tables, &args.symbols, args.patterns())?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
@@ -333,6 +340,9 @@ impl ExportArgs {
             FormatArg::Firefox => ProfileFormat::Firefox,
             FormatArg::Perfetto => return timeline.map_or(Ok(()), |timeline| timeline.write(profile, out)),
         };
+        if let Some(most) = self.top {
+            return profile.write_largest(self.by_thread, most, out);
+        }
         match base {
             Some(base) => profile.write_difference(base, format, self.by_thread, out),
             None => profile.write(format, self.by_thread, out),

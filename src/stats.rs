@@ -6,7 +6,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use tracequet::analyze::check::{FINGERPRINT_TABLES, LabelTest, Run, latest, runs};
-use tracequet::analyze::findings::{INFO, WARNING, rules};
+use tracequet::analyze::findings::{self, INFO, WARNING};
 use tracequet::analyze::metrics::{Missing, Owner, TABLE, definition_of, tables};
 use tracequet::analyze::samples::median;
 
@@ -181,7 +181,7 @@ fn subject_of(metric: &str) -> Option<usize> {
 
 /// The subject of a rule: that of the first kind of events that it needs.
 fn subject_of_rule(rule: &str) -> usize {
-    let needs = rules().find(|(name, _)| *name == rule).map_or(&[][..], |(_, needs)| needs);
+    let needs = findings::rule(rule).map_or(&[][..], |rule| rule.needs);
     let of_need = |need: &&str| SUBJECTS.iter().position(|subject| subject.needs.contains(need));
     needs.iter().find_map(of_need).unwrap_or_default()
 }
@@ -407,7 +407,8 @@ mod tests {
         for definition in figures.iter().filter(|definition| !definition.name.starts_with(SCORES)) {
             assert!(subject_of(&definition.name).is_some(), "{}", definition.name);
         }
-        for (rule, needs) in rules() {
+        for rule in findings::rules() {
+            let (rule, needs) = (rule.name, rule.needs);
             let known = needs.iter().all(|need| SUBJECTS.iter().any(|subject| subject.needs.contains(need)));
             assert!(known, "{rule} needs {needs:?}");
             assert_eq!(subject_of_rule(rule) == 0, needs.is_empty(), "{rule}");

@@ -37,6 +37,9 @@ fn named<'py>(py: Python<'py>, finding: &Finding) -> PyResult<Bound<'py, PyDict>
     named.set_item("unit", &finding.unit)?;
     named.set_item("info_limit", finding.info_limit)?;
     named.set_item("warning_limit", finding.warning_limit)?;
+    named.set_item("title", finding.title())?;
+    named.set_item("advice", finding.advice())?;
+    named.set_item("of_recording", finding.is_of_recording())?;
     named.set_item("subject", &finding.subject)?;
     named.set_item("own_method", &finding.own_method)?;
     named.set_item("sentence", &finding.sentence)?;

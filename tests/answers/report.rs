@@ -612,11 +612,11 @@ fn findings_stand_first_the_worst_before_the_others() {
     let html = page(&dataset.recording(None).unwrap()).unwrap();
     let order = [
         "<section id=\"findings\">",
-        "long pause",
+        "A GC paused the program for long",
         "250 ms",
-        "lock convoy",
+        "Threads wait for one lock",
         "2 rules without a finding",
-        "fine rule",
+        "fine_rule",
         "starved",
         "<section id=\"figures\">",
     ];

@@ -1,4 +1,5 @@
 //! `tracequet explain` on programs that have a defect, and on the same work without it.
 
 pub mod bugs;
+mod document;
 mod habits;

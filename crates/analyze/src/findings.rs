@@ -3,6 +3,7 @@
 //! A rule is a file in `rules/`. docs/FINDINGS.md has a section for each.
 
 mod allocations;
+mod closer;
 mod collections;
 mod holders;
 mod judge;
@@ -15,6 +16,7 @@ mod score;
 mod shared;
 mod survivors;
 mod times;
+mod verdict;
 mod windows;
 mod words;
 
@@ -26,9 +28,11 @@ use tracequet_trace::error::{Error, Result};
 use self::picture::Picture;
 use super::lifetime::{Lifetime, found_lifetimes};
 use super::{HeldTexts, held};
-pub use judge::{Finding, Verdict};
+pub use judge::Finding;
 pub use queries::query_text;
+pub use rule::{Evidence, Example, Rule};
 pub use score::{INFO, WARNING, score};
+pub use verdict::Verdict;
 
 /// The rule that looks at sampled objects that were followed, and the tables that they are followed in.
 const FOLLOWS: &str = "leak";
@@ -40,9 +44,14 @@ pub const TABLE: &str = "finding";
 /// Bytes of its texts, at most.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// The names of all rules, each with the kinds of events that it needs, as `schemas/metrics.toml` calls them.
-pub fn rules() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-    rules::RULES.iter().map(|rule| (rule.name, rule.needs))
+/// All rules.
+pub fn rules() -> impl Iterator<Item = &'static Rule> {
+    rules::RULES.iter().copied()
+}
+
+/// The rule of a name; `None` for one that another version had.
+pub fn rule(name: &str) -> Option<&'static Rule> {
+    rules().find(|rule| rule.name == name)
 }
 
 /// The findings of one recording in the making.

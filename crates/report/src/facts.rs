@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use tracequet_analyze::findings::{Finding, Verdict, followed};
+use tracequet_analyze::findings::{Finding, Verdict, followed, rule};
 use tracequet_analyze::metrics::{Metric, definition_of, metrics};
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::Result;
@@ -141,35 +141,14 @@ impl Facts {
     }
 }
 
-/// Where the evidence of a rule is: the first of these that the page has, and the column that its table is sorted by.
-fn evidence(rule: &str) -> (&'static [&'static str], &'static str) {
-    match rule {
-        "growing_live_set" | "leak" => (&["stacks-live", "retained", "survival", "collections"], ""),
-        "dies_in_gen2" | "gen1_survival" | "young_held_by_old" => (&["survival", "heap", "collections"], ""),
-        "blocked_workers" => (&["stacks-waits", "waits", "stacks-cpu"], ""),
-        "starvation" | "queue_delay" => (&["pool"], ""),
-        "lock_convoy" => (&["stacks-locks", "locks"], ""),
-        "exceptions" => (&["exceptions"], ""),
-        "n_plus_one" | "n_plus_one_calls" | "slow_queries" | "requests_in_pauses" => (&["requests", "timeline"], ""),
-        "large_object_triggers" | "boxing" | "string_churn" | "type_dominates" => {
-            (&["stacks-allocations", "allocations", "collections"], "")
-        }
-        "slow_suspension" | "suspension_dominates" => (&["collections"], "suspend"),
-        "pause_share" | "long_pause" | "odd_pause" | "blocking_full" => (&["collections"], "pause"),
-        "induced" => (&["collections"], "reason"),
-        "many_gen0" | "many_gen2" | "finalizers" | "growing_handles" | "high_memory_load" | "datas_cost" => {
-            (&["collections"], "gen")
-        }
-        "pinned_survivors" | "gen2_free_on_entry" | "loh_free" => (&["heap", "collections"], ""),
-        "jit_time" => (&["jit", "stacks-jit"], ""),
-        "lost_events" => (&["losses"], ""),
-        "unnamed_frames" => (&["stacks", "modules"], ""),
-        _ => (&[], ""),
-    }
+/// A line of a finding.
+fn step(out: &mut String, head: &str, html: &str) {
+    write!(out, "<br><span class=\"step\">{head}:</span> {html}").ok();
 }
 
-/// What the rules found, each with a link to its evidence among the parts. `None` when no rule says anything.
-pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts) -> Result<Option<String>> {
+/// What the rules found, each with a link to its evidence among the parts, and its command for a recording of this name. `None` when no
+/// rule says anything.
+pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts, name: &str) -> Result<Option<String>> {
     let found = followed(recording)?;
     if found.is_empty() {
         return Ok(None);
@@ -188,7 +167,7 @@ pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts) -> Result<Optio
                 out,
                 "<li><span class=\"verdict {class}\">{}</span> <b>{}</b> ",
                 escaped(&verdict),
-                escaped(&finding.rule.replace('_', " "))
+                escaped(finding.title())
             )
             .ok();
             out += &escaped(&finding.sentence);
@@ -198,8 +177,8 @@ pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts) -> Result<Optio
             if let Some(value) = finding.figure {
                 write!(out, " <span class=\"figure\">{}</span>", escaped(&figure(&finding.unit, value))).ok();
             }
-            let (places, column) = evidence(&finding.rule);
-            let place = places.iter().find(|place| parts.has(place));
+            let evidence = rule(&finding.rule).map(|rule| &rule.evidence);
+            let place = evidence.and_then(|of| of.sections.iter().find(|place| parts.has(place)));
             if let Some(place) = place.filter(|_| is_open(finding)) {
                 // A graph is searched for the method, a table for what the finding is about.
                 let text = if place.starts_with("stacks") {
@@ -211,18 +190,19 @@ pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts) -> Result<Optio
                 if let Some(text) = text {
                     write!(out, " data-search=\"{}\"", escaped(text)).ok();
                 }
-                if !column.is_empty() {
+                if let Some(column) = evidence.and_then(|of| of.sort) {
                     write!(out, " data-sort=\"{column}\"").ok();
                 }
                 out.push_str(">evidence</a>");
             }
+            let method = finding.own_method.iter().filter(|_| is_open(finding));
+            method.for_each(|method| step(&mut out, "Where", &format!("<code>{}</code>", escaped(method))));
+            if !finding.advice().is_empty() {
+                step(&mut out, "Change", &escaped(finding.advice()));
+            }
             if !finding.next_step.is_empty() {
-                write!(
-                    out,
-                    "<br><span class=\"step\">Look further:</span> <code class=\"step\">{}</code>",
-                    escaped(&finding.next_step)
-                )
-                .ok();
+                let command = escaped(&finding.command(name));
+                step(&mut out, "Look closer", &format!("<code class=\"step\">{command}</code>"));
             }
             out.push_str("</li>\n");
         }

@@ -250,7 +250,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     parts.add("losses", "Losses", losses(recording, &facts)?);
     parts.add_missing();
     // Findings lead to what is in the page.
-    let found = findings(recording, &parts)?;
+    let found = findings(recording, &parts, &facts.name)?;
     let mut all = Parts::default();
     if !verdict.is_empty() {
         all.add("verdict", "Check", format!("<pre>{}</pre>\n", verdict_lines(verdict)));

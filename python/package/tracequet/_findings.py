@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 from . import _html, _tracequet
 from ._table import Source, Table
 
 
 class Finding(NamedTuple):
-    """What a rule says of a recording, or of a process in it: a row of the table `finding`, which describes the fields."""
+    """What a rule says of a recording, or of a process in it: a row of the table `finding`, which describes the fields; and the title and
+    advice of the rule, and whether it is about the recording and not about the program."""
 
     trace_id: str
     rule: str
@@ -20,6 +21,9 @@ class Finding(NamedTuple):
     unit: str
     info_limit: float
     warning_limit: float
+    title: str
+    advice: str
+    of_recording: bool
     subject: Optional[str]
     own_method: Optional[str]
     sentence: str
@@ -33,16 +37,25 @@ _VERDICTS = ("warning", "info", "fine", "too_little", "not_recorded")
 
 
 def of(found: List[Tuple[str, List[Dict[str, Any]]]]) -> List[Finding]:
-    """The findings of all recordings, the most important first: those that come with another one behind those that do not."""
-    rows = [Finding(trace_id=key, **fields) for key, findings in found for fields in findings]
+    """The findings of all recordings, the most important first; what comes from another one stays directly below it."""
+    groups: List[List[Finding]] = []
+    for key, findings in found:
+        rules: Set[Tuple[Optional[str], int]] = set()
+        for row in (Finding(trace_id=key, **fields) for fields in findings):
+            # Those of one recording are in this order already.
+            if rules and (row.cause_rule, row.process_id) in rules:
+                groups[-1].append(row)
+            else:
+                groups.append([row])
+                rules = set()
+            rules.add((row.rule, row.process_id))
 
     def place(row: Finding) -> Tuple[bool, bool, int, float]:
         is_fine = row.verdict not in ("warning", "info")
         score = -1.0 if row.score is None else row.score
-        return is_fine, row.cause_rule is not None, _VERDICTS.index(row.verdict), -score
+        return is_fine, row.of_recording, _VERDICTS.index(row.verdict), -score
 
-    # Those of one recording are in this order already.
-    return sorted(rows, key=place)
+    return [row for group in sorted(groups, key=lambda group: min(map(place, group))) for row in group]
 
 
 class Findings(Table):

@@ -155,12 +155,12 @@ def findings(rows: List[Dict[str, Any]]) -> str:
     """What is wrong, the most important first, and a line on the rules that found nothing."""
     of_interest = [row for row in rows if row["verdict"] in ("warning", "info")]
     several = len({row["trace_id"] for row in rows}) > 1
-    head = (["recording"] if several else []) + ["", "score", "rule", "what", "own code", "next"]
+    head = (["recording"] if several else []) + ["", "score", "what is wrong", "where", "what to change", "look closer"]
 
     def line(row: Dict[str, Any]) -> List[Any]:
-        score = "" if row["score"] is None else f"{row['score']:.0f}"
-        own = row["own_method"] or row["subject"] or ""
-        cells = [row["verdict"], score, row["rule"], row["sentence"], own, row["next_step"]]
+        score = "" if row["score"] is None else str(int(row["score"]))
+        where = ", ".join(filter(None, (row["own_method"], row["subject"])))
+        cells = [row["verdict"], score, f"{row['title']}: {row['sentence']}", where, row["advice"], row["next_step"]]
         return ([row["trace_id"]] if several else []) + cells
 
     text = "<div><b>findings</b>"

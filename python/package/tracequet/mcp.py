@@ -114,8 +114,8 @@ class Server:
         return _paged(found, {"recordings": recordings}, offset, MOST_LISTED)
 
     def explain(self, path: str, trace: str = "", all: bool = False, offset: int = 0) -> Dict[str, Any]:
-        """What is wrong in a recording or dataset, the most important first: each finding has its figure, your own method that has the
-        largest part in it, the query that gives its rows (for the tool sql), and the next step. all: also rules that find
+        """What is wrong in a recording or dataset, the most important first: each finding has a title and a sentence, where it is (user
+        method, subject), the advice what to change, the query that gives its rows (for the tool sql), and a command that shows more. all: also rules that find
         nothing, or could not be judged. trace: only the recording with this trace_id of a dataset."""
         with self._dataset(self._resolved(path)) as dataset:
             rows = _findings.of(_tracequet.Dataset(dataset).findings(trace or None))

@@ -3,7 +3,8 @@
 use tracequet_dataset::read::Recording;
 use tracequet_trace::error::{Error, Result};
 
-use super::judge::{Finding, Verdict};
+use super::judge::Finding;
+use super::verdict::Verdict;
 use super::words;
 use crate::heap::{self, HeapGraph, Retention, Snapshot, held};
 
@@ -44,7 +45,7 @@ pub(super) fn name_holders(recording: &Recording<'_>, found: &mut [Finding]) -> 
         let Some((name, held)) = holder(&graph, &retention, leaked.as_deref()) else { continue };
         for finding in found.iter_mut().filter(|f| of_interest(f) && f.process_id == process) {
             finding.sentence = format!("{} {held}", finding.sentence);
-            finding.next_step = format!("tracequet heap IN --type {}", in_shell(&name));
+            finding.next_step = format!("tracequet heap IN --type {}", words::in_shell(&words::short(&name, 400)));
             finding.subject.get_or_insert_with(|| name.clone());
         }
     }
@@ -69,11 +70,4 @@ fn holder(graph: &HeapGraph, retention: &Retention, leaked: Option<&str>) -> Opt
         let own = types.iter().find(|row| words::is_own_type(&row.name) && row.unreachable < row.objects);
         at_end(&own?.name)
     })
-}
-
-/// A name as one word of a command line.
-fn in_shell(name: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-+/:".contains(c);
-    let name = words::short(name, 400);
-    if name.chars().all(is_plain) { name } else { format!("'{}'", name.replace('\'', "'\\''")) }
 }

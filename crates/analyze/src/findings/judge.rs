@@ -1,56 +1,16 @@
 //! From a picture of the recording to findings: each rule is asked about each process.
 
 use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap};
 
+use super::closer;
 use super::picture::{Picture, Process};
 use super::rule::{Judged, Look, Rule};
 use super::rules::RULES;
-use super::score::{INFO, WARNING, score};
+use super::score::score;
+use super::verdict::Verdict;
 use super::words;
 use crate::metrics::Missing;
-
-/// What a rule says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Verdict {
-    /// Its events were not recorded: nothing is known.
-    NotRecorded,
-    /// There is too little for a verdict.
-    TooLittle,
-    /// Nothing is wrong.
-    Fine,
-    /// Worth a look.
-    Info,
-    /// Something is wrong.
-    Warning,
-}
-
-impl Verdict {
-    /// The word, as the table has it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::NotRecorded => "not_recorded",
-            Verdict::TooLittle => "too_little",
-            Verdict::Fine => "fine",
-            Verdict::Info => "info",
-            Verdict::Warning => "warning",
-        }
-    }
-
-    /// The one that a word stands for; of an unknown word none is given.
-    pub(super) fn of_word(word: &str) -> Verdict {
-        let all = [Verdict::Warning, Verdict::Info, Verdict::Fine, Verdict::TooLittle];
-        all.into_iter().find(|verdict| verdict.word() == word).unwrap_or(Verdict::NotRecorded)
-    }
-
-    fn of_score(score: f64) -> Verdict {
-        match score {
-            score if score >= WARNING => Verdict::Warning,
-            score if score >= INFO => Verdict::Info,
-            _ => Verdict::Fine,
-        }
-    }
-}
 
 /// What a rule says of a recording or a process: a row of the table `finding`, which describes the fields.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +32,32 @@ pub struct Finding {
     pub evidence_sql: Option<String>,
     pub next_step: String,
     pub doc: String,
+}
+
+impl Finding {
+    /// What is wrong, as a heading: the title of its rule, or the name of a rule that this version does not have.
+    pub fn title(&self) -> &str {
+        super::rule(&self.rule).map_or(&self.rule, |rule| rule.title)
+    }
+
+    /// What to change, in terms of code; empty where nothing is wrong, or of a rule that this version does not have.
+    pub fn advice(&self) -> &'static str {
+        super::rule(&self.rule).filter(|_| self.verdict >= Verdict::Info).map_or("", |rule| rule.advice)
+    }
+
+    /// Whether it is about the recording, and not about the program.
+    pub fn is_of_recording(&self) -> bool {
+        super::rule(&self.rule).is_some_and(|rule| rule.of_recording)
+    }
+
+    /// The command that shows more, for an input with this path. It runs as it stands.
+    pub fn command(&self, input: &str) -> String {
+        let words = self.next_step.split(' ');
+        words
+            .map(|word| if word == "IN" { words::in_shell(input) } else { word.to_owned() })
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
 }
 
 /// All findings, the most important first.
@@ -144,6 +130,7 @@ fn one(rule: &Rule, look: &Look<'_>) -> Finding {
         let sentence = "More than 1 % of the events were lost: what there was may be among them.".to_owned();
         return Finding { verdict: Verdict::TooLittle, sentence, ..finding };
     }
+    let next_step = closer::command(rule.closer, look, figure.subject.as_deref());
     Finding {
         verdict,
         score: Some(score),
@@ -152,7 +139,7 @@ fn one(rule: &Rule, look: &Look<'_>) -> Finding {
         own_method: figure.own_method,
         sentence: figure.sentence,
         evidence_sql: Some(figure.evidence),
-        next_step: rule.next.to_owned(),
+        next_step,
         ..finding
     }
 }
@@ -181,13 +168,48 @@ fn causes(found: &mut [Finding]) {
     }
 }
 
-/// By importance: causes before what comes from them, then by score; rules of one score in the order in which they are listed.
-pub(super) fn sort(found: &mut [Finding]) {
+/// By importance: what is wrong with the program, what is wrong with the recording, then all that is not of interest. A cause stands before
+/// what comes from it, and these directly below it; a group is placed by its highest member.
+pub(super) fn sort(found: &mut Vec<Finding>) {
     let place = |finding: &Finding| RULES.iter().position(|rule| rule.name == finding.rule);
     found.sort_by(|a, b| {
-        let rank = |finding: &Finding| (finding.verdict < Verdict::Info, finding.cause_rule.is_some());
+        let rank = |finding: &Finding| (finding.verdict < Verdict::Info, finding.is_of_recording());
         let by_verdict = Reverse(a.verdict).cmp(&Reverse(b.verdict));
         let by_score = b.score.unwrap_or(-1.0).total_cmp(&a.score.unwrap_or(-1.0));
         rank(a).cmp(&rank(b)).then(by_verdict).then(by_score).then(place(a).cmp(&place(b)))
     });
+    let mut all: Vec<Option<Finding>> = std::mem::take(found).into_iter().map(Some).collect();
+    let order = in_groups(&all.iter().flatten().collect::<Vec<_>>());
+    found.extend(order.into_iter().filter_map(|at| all.get_mut(at)?.take()));
+}
+
+/// The places of findings, each cause with what comes from it below. A table of another program may name causes in a circle.
+fn in_groups(found: &[&Finding]) -> Vec<usize> {
+    let key = |finding: &Finding, rule: &str| (rule.to_owned(), finding.process_id, finding.verdict >= Verdict::Info);
+    let mut places: HashMap<(String, u64, bool), usize> = HashMap::new();
+    for (at, finding) in found.iter().enumerate() {
+        places.entry(key(finding, &finding.rule)).or_insert(at);
+    }
+    let cause_of = |at: usize| found.get(at).and_then(|of| places.get(&key(of, of.cause_rule.as_ref()?)).copied());
+    let mut effects: HashMap<usize, Vec<usize>> = HashMap::new();
+    for at in 0..found.len() {
+        if let Some(cause) = cause_of(at) {
+            effects.entry(cause).or_default().push(at);
+        }
+    }
+    let (mut order, mut seen) = (Vec::new(), BTreeSet::new());
+    for at in 0..found.len() {
+        let mut first = at;
+        for _ in 0..RULES.len() {
+            first = cause_of(first).filter(|cause| !seen.contains(cause)).unwrap_or(first);
+        }
+        let mut next = vec![at, first];
+        while let Some(at) = next.pop() {
+            if seen.insert(at) {
+                order.push(at);
+                next.extend(effects.get(&at).into_iter().flatten().rev());
+            }
+        }
+    }
+    order
 }

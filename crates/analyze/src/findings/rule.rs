@@ -1,26 +1,101 @@
 //! What a rule is, what it looks at, and what it finds.
 
 use super::picture::{Picture, Process};
+use super::verdict::Verdict;
 
-/// A rule.
-pub(super) struct Rule {
-    pub(super) name: &'static str,
-    pub(super) unit: &'static str,
+/// Commands, each with the kind of events that it needs, as `schemas/metrics.toml` calls them; `""`: none. The first one whose
+/// events were recorded is printed. `IN` stands for the recording or dataset, `PID` for the process, `TYPE` for the subject.
+pub(super) type Closer = &'static [(&'static str, &'static str)];
+
+/// A rule: what stands in its file.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Rule {
+    /// Identifier, as in the table `finding`.
+    pub name: &'static str,
+    /// What is wrong, as the heading of a finding.
+    pub title: &'static str,
+    /// What is wrong and why it matters, in a sentence or two.
+    pub about: &'static str,
+    /// What is measured, and from how many rows on there is a verdict.
+    pub measure: &'static str,
+    /// Unit of the figure: `ns`, `bytes`, `count`, `share` (1 is all) or `count/s`.
+    pub unit: &'static str,
     /// From this figure on it is of interest; 0: any.
-    pub(super) info: f64,
+    pub info: f64,
     /// From this figure on it is a warning.
-    pub(super) warning: f64,
+    pub warning: f64,
+    /// Where the limits are from.
+    pub source: &'static str,
     /// The lists of events of `schemas/metrics.toml`, of which one has to be recorded; with none it can always be asked.
-    pub(super) needs: &'static [&'static str],
+    pub needs: &'static [&'static str],
     /// How these are recorded: a name of `collect --for`.
-    pub(super) record: &'static str,
+    pub record: &'static str,
+    /// What to change, in terms of code.
+    pub advice: &'static str,
     /// What shows more.
-    pub(super) next: &'static str,
+    pub(super) closer: Closer,
     /// The rules that find what this may come from, the likeliest first.
-    pub(super) causes: &'static [&'static str],
+    pub causes: &'static [&'static str],
     /// Whether it is about the recording, and not about each process.
-    pub(super) of_recording: bool,
+    pub of_recording: bool,
+    /// Where the page shows the rows.
+    pub evidence: Evidence,
+    /// Recordings with and without it.
+    pub example: Example,
+    /// Makes a recording with its defect.
+    #[cfg(test)]
+    pub(super) story: fn(&mut super::rules::story::Made, f64),
     pub(super) judge: fn(&Look<'_>) -> Judged,
+}
+
+/// Where the page shows the rows behind a finding.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Evidence {
+    /// Sections of the page; the first one that a page has.
+    pub sections: &'static [&'static str],
+    /// The column that its table is sorted by.
+    pub sort: Option<&'static str>,
+}
+
+/// Recordings of `samples/` that a rule is held against, by their names without an ending.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Example {
+    /// A program with the defect.
+    pub with: &'static str,
+    /// The same work without it.
+    pub without: &'static str,
+    /// The least verdict with it; the verdict without it is a lesser one.
+    pub verdict: Verdict,
+    /// The own method that is named.
+    pub own_method: Option<&'static str>,
+    /// What the subject begins with.
+    pub subject: Option<&'static str>,
+    /// A recording without its events; `None` of a rule that needs none.
+    pub unrecorded: Option<&'static str>,
+}
+
+impl Rule {
+    /// A limit in its unit, as people write it: `5 %`, `200 ms`, `1,000/s`, `any`.
+    pub fn limit(&self, limit: f64) -> String {
+        match (self.unit, limit) {
+            (_, 0.0) => "any".to_owned(),
+            ("share", _) => format!("{} %", (limit * 1000.0).round() / 10.0),
+            ("ns", _) if limit < 1e9 => format!("{} ms", limit / 1e6),
+            ("ns", _) => format!("{} s", limit / 1e9),
+            ("count/s", _) if limit >= 1000.0 => format!("{},{:03}/s", (limit / 1e3).floor(), limit % 1e3),
+            ("count/s", _) => format!("{limit}/s"),
+            _ => limit.to_string(),
+        }
+    }
+
+    /// The commands that show more, the best first: one is printed, by what was recorded. `IN`, `PID` and `TYPE` stand for the
+    /// recording, the process and the subject.
+    pub fn closer(&self) -> impl Iterator<Item = &'static str> {
+        self.closer.iter().map(|(_, command)| *command)
+    }
 }
 
 /// What a rule looks at.

@@ -49,6 +49,16 @@ pub(super) fn short(text: &str, most: usize) -> String {
     }
 }
 
+/// A name or path as one word of a command line.
+pub(super) fn in_shell(name: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-+/:".contains(c) || (cfg!(windows) && c == '\\');
+    match name.chars().all(is_plain) && !name.is_empty() {
+        true => name.to_owned(),
+        false if cfg!(windows) => format!("\"{name}\""),
+        false => format!("'{}'", name.replace('\'', "'\\''")),
+    }
+}
+
 /// Whether a type is not one of the framework, as far as its name says. Generic types that lie in others have no namespace.
 pub(super) fn is_own_type(name: &str) -> bool {
     let frameworks = ["System.", "Microsoft.", "Interop", "Internal."];

@@ -14,6 +14,13 @@ pub fn write(profile: &Profile, by_thread: bool, out: &mut dyn Write) -> io::Res
     write_up_to(MAX_BYTES, profile, by_thread, out)
 }
 
+/// Writes the stacks with the largest weights, the largest first.
+pub fn write_largest(profile: &Profile, by_thread: bool, most: usize, out: &mut dyn Write) -> io::Result<()> {
+    let mut lines: Vec<(String, u64)> = lines(MAX_BYTES, profile, by_thread)?.into_iter().collect();
+    lines.sort_by_key(|(_, weight)| std::cmp::Reverse(*weight));
+    lines.into_iter().take(most).try_for_each(|(stack, weight)| writeln!(out, "{stack} {weight}"))
+}
+
 /// Writes each stack with its weights in the base and in the profile, as difffolded.pl of flame graphs does.
 pub fn write_difference(profile: &Profile, base: &Profile, by_thread: bool, out: &mut dyn Write) -> io::Result<()> {
     let mut both: BTreeMap<String, [u64; 2]> = BTreeMap::new();

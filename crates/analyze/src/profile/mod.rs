@@ -33,6 +33,11 @@ impl Profile {
         }
     }
 
+    /// Writes the folded stacks with the largest weights, the largest first.
+    pub fn write_largest(&self, by_thread: bool, most: usize, out: &mut dyn Write) -> io::Result<()> {
+        folded::write_largest(self, by_thread, most, out)
+    }
+
     /// Writes how it differs from a base. Only folded stacks and pprof can say that.
     pub fn write_difference(
         &self,

@@ -1,6 +1,8 @@
 //! Workers of the thread pool wait: who blocks them, and whether they wait for tasks (sync over async).
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 use std::collections::BTreeMap;
 
 use crate::findings::windows::Windows;
@@ -9,14 +11,35 @@ use crate::subjects::sites::Is;
 
 pub(super) const RULE: Rule = Rule {
     name: "blocked_workers",
+    title: "Thread pool workers are blocked",
+    about: "Workers of the thread pool wait in your code. When they wait for tasks (`.Result`, `.Wait()`, \
+        `GetAwaiter().GetResult()`), that is sync over async: other workers have to end these tasks.",
+    measure: "Time that pool workers spent in waits with your code on their stacks, divided by the time: the workers that \
+        are blocked at a time. Before .NET 9 there are no events of waits: samples of workers outside of managed code \
+        below a wait for a task, divided by the samples of a thread.",
     unit: "count",
     info: 0.5,
     warning: 2.0,
+    source: "limits tracequet's own; what to do: [the diagnostics guide of ASP.NET \
+        Core](https://github.com/davidfowl/AspNetCoreDiagnosticScenarios).",
     needs: &["waits", "samples"],
     record: "threadpool",
-    next: "tracequet export IN --what cpu --own",
+    advice: "Make the method async up to the request and `await`, in place of `.Result`, `.Wait()`, \
+        `GetAwaiter().GetResult()` and other calls that wait.",
+    closer: closer::WAITS,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["stacks-waits", "waits", "stacks-cpu"], sort: None },
+    example: Example {
+        with: "bugs/sync",
+        without: "bugs/sync-clean",
+        verdict: Verdict::Warning,
+        own_method: Some("Shop.Prices.Answer"),
+        subject: Some("sync over async"),
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -81,4 +104,28 @@ fn judge(look: &Look<'_>) -> Judged {
     };
     let subject = own_method.is_some().then(|| if on_tasks { "sync over async" } else { "waits" }.to_owned());
     Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+    use tracequet_facts::fact::{FactSink, Wait};
+
+    let ns = |most: i64| (most as f64 * x) as i64;
+    let site = made.site(&[
+        "System.Threading.ThreadPoolWorkQueue.Dispatch()",
+        "Shop.Prices.Answer(int)",
+        "System.Threading.Tasks.Task`1[int].GetResultCore(bool)",
+    ]);
+    for n in 0..60 {
+        let row = Wait {
+            start_ts_ns: n * S,
+            end_ts_ns: Some(n * S + ns(4 * S)),
+            process_id: 7,
+            callsite_id: site,
+            ..Wait::default()
+        };
+        made.tables.add(&row);
+    }
 }

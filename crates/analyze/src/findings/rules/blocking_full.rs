@@ -1,20 +1,40 @@
 //! Full collections stop the program instead of running beside it.
 
+use crate::findings::closer;
 use crate::findings::collections::Gc;
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::subjects::collections::{NOT_BACKGROUND, NOT_DUMP, NOT_INDUCED};
 
 pub(super) const RULE: Rule = Rule {
     name: "blocking_full",
+    title: "Gen 2 GCs block the program",
+    about: "Full collections stop the program instead of running beside it.",
+    measure: "Blocking collections of generation 2, divided by all of them that were not induced. At least five. Full \
+        collections that take less than 1 % of the time, and none 100 ms, are fine; a warning is possible from 5 % or \
+        500 ms on.",
     unit: "share",
     info: 0.20,
     warning: 0.50,
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc); limits tracequet's own.",
     needs: &["collections"],
     record: "gc",
-    next: "tracequet stats IN",
+    advice: "Leave concurrent GC on (`System.GC.Concurrent`), and give the process more memory if it is short.",
+    closer: closer::REPORT,
     causes: &["large_object_triggers", "induced", "leak", "growing_live_set", "high_memory_load"],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("pause") },
+    example: Example {
+        with: "habits/photos",
+        without: "habits/photos-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -33,4 +53,11 @@ fn judge(look: &Look<'_>) -> Judged {
     // What costs nothing is no matter.
     let at_most = shared::cost_of_full(look);
     Figure { value, rows: full.len() as u64, at_most, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+    (1..=20).for_each(|n| made.gc(n, 2, "AllocSmall", if part(n - 1, 20) { "blocking" } else { "background" }))
 }

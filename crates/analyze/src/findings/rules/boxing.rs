@@ -1,21 +1,42 @@
 //! Values are put into objects, again and again.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::{allocations, words};
 use crate::subjects::sites::Is;
 
 pub(super) const RULE: Rule = Rule {
     name: "boxing",
+    title: "Values are boxed",
+    about: "Values are put into objects, again and again.",
+    measure: "Bytes of boxed values (numbers, `DateTime`, `Guid` and so on, and what the runtime's helpers box) in all \
+        allocated bytes. At least 100 samples; below 1 MB of boxed values a second it is fine, from 10 MB on a warning \
+        is possible. Structures and enums of your own count where the recording has types (`--for allocations`, `--for \
+        all`).",
     unit: "share",
     info: 0.10,
     warning: 0.30,
+    source: "JDK Mission Control has 20 and 80 %, of programs that do nothing else; limits tracequet's own.",
     needs: &["allocations"],
     record: "allocations",
-    next: "tracequet export IN --what allocation --own",
+    advice: "Use generic collections (`List<int>`) and generic methods, and implement `IEquatable<T>` in keys.",
+    closer: closer::ALLOCATIONS,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["stacks-allocations", "allocations", "collections"], sort: None },
+    example: Example {
+        with: "bugs/boxing",
+        without: "bugs/boxing-clean",
+        verdict: Verdict::Warning,
+        own_method: Some("Shop.Totals.Answer"),
+        subject: Some("System.Int32"),
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -70,4 +91,18 @@ fn judge(look: &Look<'_>) -> Judged {
     let at_most = Some(score(rate, 1e6, 10e6));
     let (subject, own_method) = if part.samples > 0 { (part.type_name, part.own_method) } else { (None, None) };
     Figure { value, rows: part.all_samples, at_most, subject, own_method, sentence, evidence }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::allocation;
+    use tracequet_facts::fact::FactSink;
+
+    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+    let site = made.site(&["Shop.Totals.Sum()", "System.Text.StringBuilder.Append(char)"]);
+    for n in 0..200 {
+        let name = if part(n, 200) { "System.Int32" } else { "Shop.Line" };
+        made.tables.add(&allocation(site, "sampled", name, "small"));
+    }
 }

@@ -1,19 +1,39 @@
 //! A collector that adapts the number of its heaps takes more of the time than it aims at.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 use crate::samples::median;
 
 pub(super) const RULE: Rule = Rule {
     name: "datas_cost",
+    title: "DATAS spends more on GCs than it aims at",
+    about: "The collector of .NET 9 and later that adapts the number of its heaps (DATAS) has more to do than it aims at.",
+    measure: "Median of the throughput cost that it measures (`SizeAdaptationTuning`). At least five measures. Without any, \
+        it does not adapt, and the figure is 0.",
     unit: "share",
     info: 0.02,
     warning: 0.05,
+    source: "2 % is what [it aims at](https://learn.microsoft.com/dotnet/standard/garbage-collection/datas); 5 % \
+        tracequet's own.",
     needs: &["collections"],
     record: "gc",
-    next: "tracequet stats IN",
+    advice: "Allocate less. If processors are free, try `System.GC.DynamicAdaptationMode` 0, which takes more memory.",
+    closer: closer::ALLOCATIONS,
     causes: &["large_object_triggers", "induced", "boxing", "string_churn"],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("gen") },
+    example: Example {
+        with: "habits/datas",
+        without: "habits/datas-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -42,4 +62,23 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of_process
     );
     Figure { value, rows: costs.len() as u64, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use tracequet_facts::fact::{FactSink, GcTuning};
+
+    (1..=10).for_each(|gc_id| {
+        made.gc(gc_id, 0, "AllocSmall", "blocking");
+        let row = GcTuning {
+            process_id: 7,
+            gc_id,
+            event_name: "SizeAdaptationTuning",
+            field: "median_throughput_cost_percent",
+            value: x * 8.0,
+            ..GcTuning::default()
+        };
+        made.tables.add(&row);
+    });
 }

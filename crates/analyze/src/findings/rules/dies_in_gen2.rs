@@ -2,22 +2,47 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 use crate::subjects::inlined::Inlined;
 
 pub(super) const RULE: Rule = Rule {
     name: "dies_in_gen2",
+    title: "Objects die in gen 2 soon after they got there",
+    about: "Objects live just long enough to reach generation 2, and are dead when a full collection first looks: only \
+        such a collection could free them.",
+    measure: "Of the sampled objects that reached generation 2 and whose fate is known, the bytes of those that died there \
+        at the first full collection of their life, divided by the bytes of all. Those that no full collection looked \
+        at count as alive, so that the figure is the least. At least 2 MB that reached generation 2; below 1 MB a \
+        second of such objects it is fine, from 10 MB on a warning is possible. Full collections that take less than 1 \
+        % of the time, and none 100 ms, are fine; a warning is possible from 5 % or 500 ms on. The type and your \
+        method with the most of them are named.",
     unit: "share",
     info: 0.30,
     warning: 0.60,
+    source: "limits tracequet's own.",
     needs: &["survivals"],
     record: "lifetimes",
-    next: "tracequet lifetimes IN",
+    advice: "Keep less across an `await`, in queues and in batches, rent buffers from `ArrayPool<T>`, or let short-lived \
+        caches hold plain values.",
+    closer: closer::LIFETIMES,
     causes: &["large_object_triggers"],
     of_recording: false,
+    evidence: Evidence { sections: &["survival", "heap", "collections"], sort: None },
+    example: Example {
+        with: "habits/belt",
+        without: "habits/belt-clean",
+        verdict: Verdict::Warning,
+        own_method: Some("Depot.Parcel..ctor"),
+        subject: Some("System.Byte[]"),
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -83,4 +108,37 @@ fn judge(look: &Look<'_>) -> Judged {
     let (subject, own_method) = if value > 0.0 { (subject, own_method) } else { (None, None) };
     let followed = look.process.survivors.followed;
     Figure { value, rows: followed, at_most, subject, own_method, sentence, evidence }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+    use tracequet_facts::fact::{AllocationLifetime, FactSink, Type};
+
+    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+    (1..=59).for_each(|n| made.gc(n, if n % 10 == 0 { 2 } else { 1 }, "AllocSmall", "blocking"));
+    let site = made.site(&["Shop.Program.Main()", "Shop.Visits.Answer(int)"]);
+    made.tables.add(&Type { process_id: 7, type_id: 4, name: "Shop.Session", ..Type::default() });
+    for n in 0..400u32 {
+        // Born in each gap between two full collections; those that die do so at the next one.
+        let (born, is_dead) = (i64::from(n % 4) * 10 * S + 5 * S, part(n, 400));
+        let row = AllocationLifetime {
+            ts_ns: born,
+            process_id: 7,
+            callsite_id: site,
+            type_id: 4,
+            source: "tick",
+            allocation_bytes: Some(5_000_000),
+            sample_weight: 1,
+            fate: if is_dead { "dead" } else { "alive" },
+            survived_collections: 3,
+            highest_generation: Some(2),
+            generation_at_end: Some(2),
+            last_alive_ts_ns: if is_dead { born + 4 * S } else { 50 * S },
+            dead_ts_ns: is_dead.then_some(born + 5 * S),
+            ..AllocationLifetime::default()
+        };
+        made.tables.add(&row);
+    }
 }

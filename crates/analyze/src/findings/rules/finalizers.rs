@@ -1,20 +1,39 @@
 //! Many objects live on only to be finalized.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::windows::Windows;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "finalizers",
+    title: "Many objects wait to be finalized",
+    about: "Many objects live on only to be finalized.",
+    measure: "Objects a second that a collection kept alive for their finalizers, in the worst half minute. At least ten \
+        collections and five seconds.",
     unit: "count/s",
     info: 1000.0,
     warning: 10000.0,
+    source: "limits tracequet's own.",
     needs: &["heap_sizes"],
     record: "gc",
-    next: "tracequet stats IN",
+    advice: "Dispose of them (`using`), so that `GC.SuppressFinalize` is called.",
+    closer: closer::REPORT,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("gen") },
+    example: Example {
+        with: "habits/finalizers",
+        without: "habits/finalizers-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -40,4 +59,23 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of_process
     );
     Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+    use tracequet_facts::fact::{FactSink, Gc};
+
+    (1..=30).for_each(|gc_id| {
+        let row = Gc {
+            gc_id,
+            process_id: 7,
+            generation: Some(0),
+            start_ts_ns: i64::from(gc_id) * S,
+            finalization_promoted_count: Some((x * 30_000.0) as u64),
+            ..Gc::default()
+        };
+        made.tables.add(&row);
+    });
 }

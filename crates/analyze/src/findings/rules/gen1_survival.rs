@@ -1,20 +1,41 @@
 //! Much of what is in generation 1 lives on into generation 2.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "gen1_survival",
+    title: "Most of gen 1 survives into gen 2",
+    about: "What is in generation 1 lives on, so that it fails as the place where short lives end.",
+    measure: "Bytes of generation 1 that survived collections of generation 1, divided by its objects at their start. At \
+        least ten; below 1 MB a second it is fine, from 10 MB on a warning is possible. Within ten seconds there is no \
+        warning: what a program keeps, it makes when it starts.",
     unit: "share",
     info: 0.50,
     warning: 0.80,
+    source: "limits tracequet's own.",
     needs: &["collections"],
     record: "gc",
-    next: "tracequet collect --for lifetimes",
+    advice: "Keep objects for less time: less across an `await`, in queues and in batches; or for good, in a cache with a \
+        bound.",
+    closer: closer::RECORD_LIFETIMES,
     causes: &["leak", "growing_live_set"],
     of_recording: false,
+    evidence: Evidence { sections: &["survival", "heap", "collections"], sort: None },
+    example: Example {
+        with: "habits/grows",
+        without: "habits/grows-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -52,4 +73,22 @@ fn judge(look: &Look<'_>) -> Judged {
     let by_rate = score(rate, 1e6, 10e6);
     let at_most = Some(if look.seconds() < WARM { by_rate.min(60.0) } else { by_rate });
     Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use tracequet_facts::fact::{FactSink, GcHeapGeneration};
+
+    (1..=20).for_each(|gc_id| {
+        made.gc(gc_id, 1, "AllocSmall", "blocking");
+        let row = GcHeapGeneration {
+            gc_id,
+            generation: 1,
+            object_before_bytes: 100_000_000,
+            other_survived_bytes: (x * 95e6) as u64,
+            ..GcHeapGeneration::default()
+        };
+        made.tables.add(&row);
+    });
 }

@@ -1,19 +1,39 @@
 //! Background collections begin though much of generation 2 is free.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "gen2_free_on_entry",
+    title: "Background GCs start while much of gen 2 is free",
+    about: "Background collections begin though much of generation 2 is free.",
+    measure: "Free bytes of generation 2, divided by its size, when background collections begin. At least three, and 10 MB. \
+        Full collections that take less than 1 % of the time, and none 100 ms, are fine; a warning is possible from 5 \
+        % or 500 ms on.",
     unit: "share",
     info: 0.15,
     warning: 0.70,
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc): 15 and 70 %.",
     needs: &["collections"],
     record: "gc",
-    next: "tracequet stats IN",
+    advice: "Take away what else starts them: allocations of large objects, and `GC.Collect`.",
+    closer: closer::REPORT,
     causes: &["large_object_triggers", "induced", "leak", "growing_live_set"],
     of_recording: false,
+    evidence: Evidence { sections: &["heap", "collections"], sort: None },
+    example: Example {
+        with: "habits/holes",
+        without: "habits/holes-clean",
+        verdict: Verdict::Info,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -44,4 +64,23 @@ fn judge(look: &Look<'_>) -> Judged {
     // What costs nothing is no matter.
     let at_most = shared::cost_of_full(look);
     Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use tracequet_facts::fact::{FactSink, GcHeapGeneration};
+
+    (1..=5).for_each(|gc_id| {
+        made.gc(gc_id, 2, "AllocSmall", "background");
+        let (size_before_bytes, free_list_before_bytes) = (100_000_000, (x * 100e6) as u64);
+        let row = GcHeapGeneration {
+            gc_id,
+            generation: 2,
+            size_before_bytes,
+            free_list_before_bytes,
+            ..GcHeapGeneration::default()
+        };
+        made.tables.add(&row);
+    });
 }

@@ -1,21 +1,44 @@
 //! The number of handles of the collector grows: somebody takes them and does not free them.
 
+use crate::findings::closer;
 use crate::findings::line::Line;
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 use crate::samples::median;
 
 pub(super) const RULE: Rule = Rule {
     name: "growing_handles",
+    title: "GC handles are taken and not freed",
+    about: "Handles of the collector (`GCHandle`, pinned and weak references, timers and native callbacks use them) are \
+        taken and not freed.",
+    measure: "Growth of the number of handles along the line of least squares through all collections, divided by the \
+        median; no more than twice the growth of the later half. At least ten collections over five seconds, a line \
+        that explains 80 % of the differences, and growth by 1,000 handles; else 0 or no verdict. Within ten seconds \
+        there is no warning. `tracequet collect --for gc-verbose` records which handles were created, of which kind, \
+        and by whom.",
     unit: "share",
     info: 0.20,
     warning: 1.0,
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc); limits tracequet's own.",
     needs: &["heap_sizes"],
     record: "gc",
-    next: "tracequet collect --for gc-verbose",
+    advice: "Call `Free` on each `GCHandle`, and dispose of timers and of objects that wrap native callbacks.",
+    closer: closer::RECORD_HANDLES,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("gen") },
+    example: Example {
+        with: "habits/handles",
+        without: "habits/handles-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -51,4 +74,24 @@ fn judge(look: &Look<'_>) -> Judged {
     );
     let at_most = (span < WARM_SPAN).then_some(60.0);
     Figure { value, rows: points.len() as u64, at_most, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+    use tracequet_facts::fact::{FactSink, Gc};
+
+    (1..=30u32).for_each(|gc_id| {
+        let row = Gc {
+            gc_id,
+            process_id: 7,
+            generation: Some(0),
+            start_ts_ns: i64::from(gc_id) * S,
+            complete: true,
+            handle_count: Some(2000 + (f64::from(gc_id) * x * 1000.0) as u32),
+            ..Gc::default()
+        };
+        made.tables.add(&row);
+    });
 }

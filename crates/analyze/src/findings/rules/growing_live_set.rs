@@ -1,21 +1,46 @@
 //! The live set grows: what full collections find alive gets larger from one to the next.
 
+use crate::findings::closer;
 use crate::findings::collections::Gc;
 use crate::findings::line::Line;
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 use crate::samples::median;
 
 pub(super) const RULE: Rule = Rule {
     name: "growing_live_set",
+    title: "The live heap keeps growing",
+    about: "What full collections find alive grows from one to the next: a leak, or a cache without a bound.",
+    measure: "Growth along the line of least squares through the bytes that full collections found alive (generations 2, \
+        large and pinned objects), divided by their median. The smaller of the growth over all collections and of \
+        twice the growth over the later half, because caches fill at the start. At least five full collections over \
+        five seconds, a line that explains 80 % of the differences, and growth of 4 MB; else 0 or no verdict. With \
+        fewer full collections, a steady growth of generation 2 and large objects by 20 MB is worth a look, and no \
+        warning: what is in them may be dead. Within ten seconds there is no warning: programs grow when they start. \
+        `leak` names what grows. With a heap dump in the recording (`--heap-at-end`) `explain` names what holds the \
+        type of `leak`, or else the type of your own that retains most.",
     unit: "share",
     info: 0.10,
     warning: 0.50,
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc) (generation 2 promoted bytes); limits tracequet's own.",
     needs: &["heap_sizes"],
     record: "gc",
-    next: "tracequet collect -p PID --heap -o HEAP, then tracequet heap HEAP",
+    advice: "Give caches and dictionaries a bound, unsubscribe from static events, and dispose of timers.",
+    closer: closer::HEAP_OF_TYPE,
     causes: &["leak"],
     of_recording: false,
+    evidence: Evidence { sections: &["stacks-live", "retained", "survival", "collections"], sort: None },
+    example: Example {
+        with: "habits/grows",
+        without: "habits/grows-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -114,4 +139,16 @@ fn evidence(look: &Look<'_>) -> String {
          AND {} GROUP BY ALL ORDER BY g.generation DESC, g.start_ts LIMIT 100",
         look.of("g")
     )
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use tracequet_facts::fact::{FactSink, GcHeapStats};
+
+    for gc_id in 1..=12 {
+        made.gc(gc_id, 2, "AllocSmall", "background");
+        let promoted_bytes = 20_000_000 + (f64::from(gc_id) * x * 10e6) as u64;
+        made.tables.add(&GcHeapStats { gc_id, generation: 2, promoted_bytes, ..GcHeapStats::default() });
+    }
 }

@@ -1,17 +1,35 @@
 //! The machine, or the container, has little memory left.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 
 pub(super) const RULE: Rule = Rule {
     name: "high_memory_load",
+    title: "Memory is nearly used up",
+    about: "The machine or the container has little memory left, and the collector works harder.",
+    measure: "The highest memory load that a collection measured.",
     unit: "share",
     info: 0.80,
     warning: 0.90,
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc): 80 and 90 %.",
     needs: &["collections"],
     record: "gc",
-    next: "tracequet stats IN",
+    advice: "Give the machine or container more memory, or set `System.GC.HeapHardLimit` and `System.GC.ConserveMemory`.",
+    closer: closer::REPORT,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("gen") },
+    example: Example {
+        with: "habits/cache",
+        without: "habits/cache-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -27,4 +45,19 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of_process
     );
     Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use tracequet_facts::fact::{FactSink, Gc};
+
+    let row = Gc {
+        gc_id: 1,
+        process_id: 7,
+        generation: Some(0),
+        memory_load_percent: Some((x * 99.0) as u32),
+        ..Gc::default()
+    };
+    made.tables.add(&row);
 }

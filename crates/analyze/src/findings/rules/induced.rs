@@ -1,19 +1,38 @@
 //! The program asks for collections.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use std::collections::BTreeMap;
 
 pub(super) const RULE: Rule = Rule {
     name: "induced",
+    title: "GCs are induced",
+    about: "The program asks for collections: `GC.Collect`.",
+    measure: "Collections with a reason that begins with `Induced`, divided by all; those that list the heap for a dump are \
+        left out. Of fewer than ten collections there is no warning. The query names who asked.",
     unit: "share",
     info: 0.0,
     warning: 0.50,
+    source: "JDK Mission Control: 50 %.",
     needs: &["collections"],
     record: "gc",
-    next: "tracequet stats IN",
+    advice: "Take the calls of `GC.Collect` and `GC.AddMemoryPressure` out: the GC knows when it is worth it.",
+    closer: closer::REPORT,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("reason") },
+    example: Example {
+        with: "habits/induced",
+        without: "habits/induced-clean",
+        verdict: Verdict::Warning,
+        own_method: Some("Depot.Cleaning.After"),
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -55,4 +74,11 @@ fn judge(look: &Look<'_>) -> Judged {
         ..Figure::default()
     }
     .into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+    (1..=20).for_each(|n| made.gc(n, 1, if part(n - 1, 20) { "Induced" } else { "AllocSmall" }, "blocking"))
 }

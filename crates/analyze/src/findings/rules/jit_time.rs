@@ -1,18 +1,39 @@
 //! Methods are compiled while the program waits for them.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "jit_time",
+    title: "Methods are compiled while the program works",
+    about: "Methods are compiled while the program waits for them.",
+    measure: "Time of compilations, without those within others and without those in the background, divided by the time; or \
+        the same of the second half of the time, when that is less: what a program compiles when it starts is over by \
+        then. At least ten seconds.",
     unit: "share",
     info: 0.05,
     warning: 0.20,
+    source: "limits tracequet's own.",
     needs: &["compilations"],
     record: "jit",
-    next: "tracequet stats IN",
+    advice: "Publish with `PublishReadyToRun`, and keep what makes code at run time: compiled regular expressions, \
+        expression trees, serializers.",
+    closer: closer::COMPILATIONS,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["jit", "stacks-jit"], sort: None },
+    example: Example {
+        with: "habits/formulas",
+        without: "habits/formulas-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/handles"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -52,4 +73,28 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of_process
     );
     Figure { value, rows: all.len() as u64, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+    use tracequet_facts::fact::{FactSink, MethodCompilation};
+
+    let ns = |most: i64| (most as f64 * x) as i64;
+    (0..60).for_each(|n| {
+        let start_ts_ns = n * S;
+        // The inner one is within the outer one.
+        for start_ts_ns in [start_ts_ns, start_ts_ns + ns(S / 10)] {
+            let end_ts_ns = Some(start_ts_ns.min(n * S) + ns(S / 2));
+            let row = MethodCompilation {
+                start_ts_ns,
+                end_ts_ns,
+                process_id: 7,
+                kind: "jit",
+                ..MethodCompilation::default()
+            };
+            made.tables.add(&row);
+        }
+    });
 }

@@ -1,19 +1,38 @@
 //! Allocations of large objects make the collector run, each time over the whole heap.
 
 use crate::findings::allocations;
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 
 pub(super) const RULE: Rule = Rule {
     name: "large_object_triggers",
+    title: "Large objects trigger GCs",
+    about: "Objects of 85,000 bytes and more make the collector run, each time over the whole heap.",
+    measure: "Collections with the reason `AllocLarge` or `OutOfSpaceLOH`, divided by all. At least ten collections. The \
+        type and your method with the most bytes of large objects are named.",
     unit: "share",
     info: 0.10,
     warning: 0.50,
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc); limits tracequet's own.",
     needs: &["collections"],
     record: "gc,allocations",
-    next: "tracequet export IN --what allocation --own",
+    advice: "Rent arrays from `ArrayPool<T>`, keep a buffer, or work in pieces below 85,000 bytes.",
+    closer: closer::ALLOCATIONS,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["stacks-allocations", "allocations", "collections"], sort: None },
+    example: Example {
+        with: "bugs/large",
+        without: "bugs/large-clean",
+        verdict: Verdict::Warning,
+        own_method: Some("Shop.Pictures.Answer"),
+        subject: Some("System.Byte[]"),
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -38,4 +57,16 @@ fn judge(look: &Look<'_>) -> Judged {
     );
     let (subject, own_method) = if large > 0 { (part.type_name, part.own_method) } else { (None, None) };
     Figure { value, rows: all, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::allocation;
+    use tracequet_facts::fact::FactSink;
+
+    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+    let site = made.site(&["Shop.Pictures.Draw()"]);
+    (1..=20).for_each(|n| made.gc(n, 2, if part(n - 1, 20) { "AllocLarge" } else { "AllocSmall" }, "background"));
+    made.tables.add(&allocation(site, "tick", "System.Byte[]", "large"));
 }

@@ -1,21 +1,52 @@
 //! Objects of some types are never freed: what is alive comes in equal parts from all of the recording.
 
+use crate::findings::closer;
 use crate::findings::picture::Process;
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::survivors::Growth;
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 use crate::subjects::inlined::Inlined;
 
 pub(super) const RULE: Rule = Rule {
     name: "leak",
+    title: "Objects are never freed",
+    about: "Objects are never freed: of what is alive, as much comes from the end of the recording as from its beginning.",
+    measure: "Sampled objects are followed from collection to collection ([LIFETIMES.md](LIFETIMES.md)). Of those that the \
+        last full collection proves alive, the bytes are added up for each fifth of the time before it, by when they \
+        were allocated. The smallest of these sums, without the first fifth, times five is the growth; it is divided \
+        by what that collection found alive. What was allocated behind it goes on in parts of the same length. A cache \
+        that was filled at the start has nothing in the later parts, a window that moves on nothing in the earlier \
+        ones: both are 0. So is a growth below 2 MB. The own method and the types with the most of it are named. Where \
+        the recording has a heap dump, too (`tracequet collect --for lifetimes --heap-at-end`), `explain` names what \
+        holds the objects: of the ways in which objects of the type are held, the one with most bytes, as the root and \
+        the shortest path to the object that retains most. A heap whose graph takes more than 4 GB is left to \
+        `tracequet heap --memory`. `tracequet lifetimes IN` has all types and methods.",
     unit: "share",
     info: 0.05,
     warning: 0.20,
+    source: "limits tracequet's own. Without five seconds of collections there is no verdict. Within ten seconds, or when \
+        the last full collection was in the first 40 % of the time, it is worth a look and no warning: what lies in \
+        generation 2 may be dead by then. Where a dataset was converted without `--lifetimes`, `explain` follows the \
+        objects itself, as long as the tables with ranges are there.",
     needs: &["survivals"],
     record: "lifetimes",
-    next: "tracequet collect -p PID --heap -o HEAP, then tracequet heap HEAP --type TYPE",
+    advice: "Remove what keeps them reachable: unsubscribe from static events, dispose of timers and registrations, and \
+        give caches and dictionaries a bound.",
+    closer: closer::HEAP_OF_TYPE,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["stacks-live", "retained", "survival", "collections"], sort: None },
+    example: Example {
+        with: "bugs/leak",
+        without: "bugs/leak-clean",
+        verdict: Verdict::Warning,
+        own_method: Some("Shop.Session..ctor"),
+        subject: Some("Shop.Session"),
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -101,4 +132,16 @@ fn sentence(look: &Look<'_>, growth: &Growth, end_ns: i64, is_proven: bool) -> S
         words::size(growth.bytes),
         words::time(end_ns as f64)
     )
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::survivors;
+    use tracequet_facts::fact::{FactSink, GcHeapStats};
+
+    (1..=55).for_each(|n| made.gc(n, if n % 10 == 0 { 2 } else { 0 }, "AllocSmall", "blocking"));
+    made.tables.add(&GcHeapStats { gc_id: 50, generation: 2, promoted_bytes: 100_000_000, ..GcHeapStats::default() });
+    let site = made.site(&["Shop.Program.Main()", "Shop.Visits.Answer(int)", "Shop.Session..ctor()"]);
+    survivors(made, site, (x * 60e6) as u64, |_| true);
 }

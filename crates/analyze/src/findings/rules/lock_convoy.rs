@@ -1,6 +1,8 @@
 //! Threads wait for one lock much of the time.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 use std::collections::BTreeMap;
 
 use crate::findings::windows::Windows;
@@ -8,14 +10,31 @@ use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "lock_convoy",
+    title: "Threads wait for one lock",
+    about: "Threads wait for one lock much of the time, one behind the other.",
+    measure: "Waits for the lock with the longest waits, summed over threads, divided by the time. Before .NET 8 the runtime \
+        does not say which lock it is, and the place of the wait stands for it.",
     unit: "share",
     info: 0.05,
     warning: 0.20,
+    source: "limits tracequet's own.",
     needs: &["contentions"],
     record: "contention",
-    next: "tracequet export IN --what contention --own",
+    advice: "Do less while the lock is held, and nothing that waits; or give each part of the data its own lock.",
+    closer: closer::LOCKS,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["stacks-locks", "locks"], sort: None },
+    example: Example {
+        with: "bugs/convoy",
+        without: "bugs/convoy-clean",
+        verdict: Verdict::Warning,
+        own_method: Some("Shop.Stock.Answer"),
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -49,4 +68,25 @@ fn judge(look: &Look<'_>) -> Judged {
     let rows = look.process.locks.values().map(|load| load.count).sum();
     let subject = Some(format!("lock {lock:#x}"));
     Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+    use tracequet_facts::fact::{Contention, FactSink};
+
+    let ns = |most: i64| (most as f64 * x) as i64;
+    let site = made.site(&["Shop.Stock.Take()", "System.Threading.Monitor.Enter(object)"]);
+    (0..60).for_each(|n| {
+        let row = Contention {
+            start_ts_ns: n * S,
+            end_ts_ns: Some(n * S + ns(S / 2)),
+            process_id: 7,
+            callsite_id: site,
+            lock_id: 0xabc,
+            ..Contention::default()
+        };
+        made.tables.add(&row);
+    });
 }

@@ -2,19 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "loh_alloc_waits",
+    title: "Allocations of large objects wait for a background GC",
+    about: "Threads that allocate large objects have to wait until a background collection is further, because large \
+        objects grow too much meanwhile.",
+    measure: "The longest of these waits (`gc_allocation_wait`, of large and pinned objects).",
     unit: "ns",
     info: 2e8,
     warning: 1e9,
+    source: "GCStats of PerfView marks 200 ms; 1 s as `long_pause`.",
     needs: &["allocation_waits"],
     record: "gc",
-    next: "tracequet export IN --what allocation --own",
+    advice: "Reuse large arrays (`ArrayPool<T>`), or make them smaller than 85,000 bytes.",
+    closer: closer::ALLOCATIONS,
     causes: &["large_object_triggers", "leak", "growing_live_set"],
     of_recording: false,
+    evidence: Evidence { sections: &["stacks-allocations", "collections"], sort: Some("pause") },
+    example: Example {
+        with: "habits/large-waits",
+        without: "habits/large-waits-clean",
+        verdict: Verdict::Warning,
+        own_method: Some("Depot.Photos.Develop"),
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -48,4 +67,27 @@ fn judge(look: &Look<'_>) -> Judged {
         words::time(total)
     );
     Figure { value, rows, own_method, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+    use tracequet_facts::fact::{FactSink, GcAllocationWait};
+
+    let ns = |most: i64| (most as f64 * x) as i64;
+    let site = made.site(&["Shop.Pictures.Draw()"]);
+    for n in 0..5 {
+        for (reason, duration) in [("uoh_alloc_during_bgc", ns(2 * S)), ("low_memory", 5 * S)] {
+            let row = GcAllocationWait {
+                start_ts_ns: n * 10 * S,
+                end_ts_ns: Some(n * 10 * S + duration),
+                process_id: 7,
+                callsite_id: site,
+                reason: Some(reason),
+                ..GcAllocationWait::default()
+            };
+            made.tables.add(&row);
+        }
+    }
 }

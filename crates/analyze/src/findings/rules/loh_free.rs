@@ -1,19 +1,39 @@
 //! Large objects find no room in what is free among them: their memory is in pieces.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::score::score;
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "loh_free",
+    title: "The LOH is fragmented",
+    about: "There is much free memory between large objects, and new ones do not fit into it.",
+    measure: "Free bytes among large objects, divided by their size, when full collections begin; behind a collection it \
+        would be what was garbage before. At least three full collections; collections with less than 50 MB are left \
+        out. Below 50 MB of free bytes it is fine, from 500 MB on a warning is possible.",
     unit: "share",
     info: 0.30,
     warning: 0.50,
+    source: "limits tracequet's own.",
     needs: &["collections"],
     record: "gc",
-    next: "tracequet export IN --what allocation --own",
+    advice: "Use large buffers of one size again (`ArrayPool<T>`). `System.GC.ConserveMemory` makes the GC compact them.",
+    closer: closer::ALLOCATIONS,
     causes: &["large_object_triggers"],
     of_recording: false,
+    evidence: Evidence { sections: &["heap", "collections"], sort: None },
+    example: Example {
+        with: "habits/large-holes",
+        without: "habits/large-holes-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -55,4 +75,22 @@ fn judge(look: &Look<'_>) -> Judged {
     );
     let at_most = Some(score(mean, 50e6, 500e6));
     Figure { value, rows: seen, at_most, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use tracequet_facts::fact::{FactSink, GcHeapGeneration};
+
+    (1..=5).for_each(|gc_id| {
+        made.gc(gc_id, 2, "AllocSmall", "background");
+        let row = GcHeapGeneration {
+            gc_id,
+            generation: 3,
+            size_before_bytes: 2_000_000_000,
+            free_list_before_bytes: (x * 1.5e9) as u64,
+            ..GcHeapGeneration::default()
+        };
+        made.tables.add(&row);
+    });
 }

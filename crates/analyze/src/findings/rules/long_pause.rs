@@ -1,20 +1,40 @@
 //! A collection stopped the program for long.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 use crate::subjects::pauses::Pauses;
 
 pub(super) const RULE: Rule = Rule {
     name: "long_pause",
+    title: "A GC paused the program for long",
+    about: "A collection stopped the program for long.",
+    measure: "The longest pause for a collection. The query has the bytes that were promoted: where they do not explain the \
+        pause, it is the time until threads had stopped, or the processor was taken away.",
     unit: "ns",
     info: 2e8,
     warning: 1e9,
+    source: "GCStats of PerfView marks 200 ms; JDK Mission Control: 1 s.",
     needs: &["pauses"],
     record: "gc",
-    next: "tracequet stats IN",
+    advice: "Keep fewer objects alive and allocate fewer large ones; where few bytes were promoted, look for what took the \
+        processor or held threads up.",
+    closer: closer::REPORT,
     causes: &["slow_suspension", "large_object_triggers", "induced", "leak", "growing_live_set"],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("pause") },
+    example: Example {
+        with: "habits/unstoppable",
+        without: "habits/unstoppable-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: Some("gc_id "),
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -33,4 +53,13 @@ fn judge(look: &Look<'_>) -> Judged {
     let rows = look.picture.collections.pauses_of(look.id).count() as u64;
     let subject = Some(format!("gc_id {}", pause.gc_id));
     Figure { value, rows, subject, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+
+    let ns = |most: i64| (most as f64 * x) as i64;
+    (1..=40).for_each(|n| made.pause(n, if n == 9 { ns(3 * S) } else { 0 }, 0));
 }

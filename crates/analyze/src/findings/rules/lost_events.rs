@@ -1,18 +1,36 @@
 //! Events were lost: what the other rules count is less than what there was.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "lost_events",
+    title: "Events were lost",
+    about: "Events were lost: what the other rules count is less than what there was.",
+    measure: "Lost events, divided by all; what is known of them is the least.",
     unit: "share",
     info: 0.0,
     warning: 0.01,
+    source: "JDK Mission Control: 1 %.",
     needs: &[],
     record: "all --buffer-size 1024",
-    next: "tracequet inspect IN",
+    advice: "Record fewer kinds of events, or with a larger buffer (`--buffer-size`): the other figures are too low.",
+    closer: closer::INSPECT,
     causes: &[],
     of_recording: true,
+    evidence: Evidence { sections: &["losses"], sort: None },
+    example: Example {
+        with: "habits/noise",
+        without: "habits/noise-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: None,
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -25,4 +43,10 @@ fn judge(look: &Look<'_>) -> Judged {
     };
     let evidence = format!("SELECT * FROM losses WHERE {} LIMIT 20", look.of_trace);
     Figure { value, rows: events, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    made.trace.dropped_event_count = (x * 50_000.0) as u64;
 }

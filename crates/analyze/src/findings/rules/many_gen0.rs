@@ -1,21 +1,42 @@
 //! Young collections follow each other closely: the program allocates much.
 
 use crate::findings::allocations;
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::windows::Windows;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "many_gen0",
+    title: "Gen 0 and gen 1 GCs follow each other closely",
+    about: "The young generations are collected again and again: the program allocates much, or their budget is small.",
+    measure: "Collections of generations 0 and 1 a second, in the worst half minute. At least ten. Where their pauses take \
+        less than 2 % of the time it is fine, from 10 % on a warning is possible. The method with the most allocated \
+        bytes is named, where they are recorded. The query has the budget of generation 0 and the number of heaps.",
     unit: "count/s",
     info: 10.0,
     warning: 50.0,
+    source: "limits tracequet's own.",
     needs: &["collections"],
     record: "gc,allocations",
-    next: "tracequet export IN --what allocation --own",
+    advice: "Allocate less in the method that is named. Where that cannot be, `System.GC.Gen0Size`, server GC or \
+        `System.GC.HeapCount` make their budget larger.",
+    closer: closer::ALLOCATIONS,
     causes: &["boxing", "string_churn", "induced"],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("gen") },
+    example: Example {
+        with: "habits/often",
+        without: "habits/often-clean",
+        verdict: Verdict::Warning,
+        own_method: Some("Depot.Garbage.Make"),
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -52,4 +73,24 @@ fn judge(look: &Look<'_>) -> Judged {
     // Many that take no time are no matter.
     let at_most = shared::cost_of_young(look);
     Figure { value, rows, at_most, own_method: part.own_method, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::MS;
+    use tracequet_facts::fact::{FactSink, Gc};
+
+    // Ten at least, so that there is a verdict.
+    for n in 0..(20 + (x * 4000.0) as u32) {
+        let row = Gc {
+            gc_id: n + 1,
+            process_id: 7,
+            generation: Some(0),
+            start_ts_ns: i64::from(n) * 10 * MS,
+            complete: true,
+            ..Gc::default()
+        };
+        made.tables.add(&row);
+    }
 }

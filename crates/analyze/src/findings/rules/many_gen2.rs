@@ -1,19 +1,38 @@
 //! Too many collections are full ones.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::subjects::collections::NOT_DUMP;
 
 pub(super) const RULE: Rule = Rule {
     name: "many_gen2",
+    title: "Many GCs are gen 2",
+    about: "Too many collections are full ones.",
+    measure: "Collections of generation 2, as a share of all. At least ten collections. Full collections that take less than \
+        1 % of the time, and none 100 ms, are fine; a warning is possible from 5 % or 500 ms on.",
     unit: "share",
     info: 0.10,
     warning: 0.30,
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc); Visual Studio (DA0005); limits tracequet's own.",
     needs: &["collections"],
     record: "gc",
-    next: "tracequet stats IN",
+    advice: "Allocate fewer large objects, take `GC.Collect` out, and keep less alive for a middle time.",
+    closer: closer::REPORT,
     causes: &["large_object_triggers", "induced", "leak", "growing_live_set"],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("gen") },
+    example: Example {
+        with: "habits/induced",
+        without: "habits/induced-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -31,4 +50,11 @@ fn judge(look: &Look<'_>) -> Judged {
     // What costs nothing is no matter.
     let at_most = shared::cost_of_full(look);
     Figure { value, rows: full + other, at_most, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+    (1..=20).for_each(|n| made.gc(n, if part(n - 1, 20) { 2 } else { 0 }, "AllocSmall", "background"))
 }

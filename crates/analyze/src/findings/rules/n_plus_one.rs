@@ -1,19 +1,43 @@
 //! One piece of work sends the same statement to a database again and again.
 
+use crate::findings::closer;
 use crate::findings::queries::{self, Repeated};
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "n_plus_one",
+    title: "One request runs the same database statement again and again",
+    about: "One piece of work, such as a request, sends the same statement again and again: for each row of a result it \
+        asks once more.",
+    measure: "Mean number of times that a statement runs in a piece of work in which it runs: of its parent activity. \
+        Without one, a query belongs to the same piece of work as the last query that ended on its thread at most 10 \
+        ms before, if that was the same statement. Statements that differ in numbers and texts alone are one. At least \
+        three pieces of work, or 20 queries. Your method that loops is named, and not the helper that runs the query: \
+        behind an `await` it is the one that goes on when a query has ended; else the one that also sends the list \
+        whose rows it asks for, and without such a list the nearest one that does not itself report the query.",
     unit: "count",
     info: 5.0,
     warning: 10.0,
+    source: "limits tracequet's own.",
     needs: &["queries"],
     record: "database",
-    next: "tracequet stats IN",
+    advice: "Ask for all rows at once: a join, `Include` in Entity Framework Core, or `WHERE id IN (...)`.",
+    closer: closer::REPORT,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["requests", "timeline"], sort: None },
+    example: Example {
+        with: "bugs/queries",
+        without: "bugs/queries-clean",
+        verdict: Verdict::Warning,
+        own_method: Some("Shop.Baskets.AnswerAsync"),
+        subject: Some("SELECT * FROM article WHERE id = ?"),
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -33,4 +57,31 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of_process
     );
     Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::MS;
+    use tracequet_facts::fact::{Activity, FactSink};
+    use tracequet_trace::guid::Guid;
+
+    let site = made.site(&["Shop.Baskets.Load()", "Client.Execute()"]);
+    let (repeats, duration) = ((x * 19.0) as i64 + 1, MS);
+    for parent in 1..=7 {
+        for n in 0..repeats {
+            let row = Activity {
+                start_ts_ns: n * 2 * MS,
+                end_ts_ns: Some(n * 2 * MS + duration),
+                process_id: 7,
+                callsite_id: site,
+                provider_name: "SqlClientDiagnosticListener",
+                name: "System.Data.SqlClient.WriteCommand",
+                parent_activity_id: Guid([parent; 16]),
+                start_fields: Some(r#"{"CommandText":"SELECT 1"}"#),
+                ..Activity::default()
+            };
+            made.tables.add(&row);
+        }
+    }
 }

@@ -1,19 +1,41 @@
 //! One piece of work sends the same request to another server again and again.
 
+use crate::findings::closer;
 use crate::findings::queries::{self, Repeated};
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "n_plus_one_calls",
+    title: "One request sends the same HTTP call again and again",
+    about: "One piece of work, such as a request, sends the same request to another server again and again.",
+    measure: "Mean number of times that a request of `HttpClient` is sent in a piece of work in which it is sent, as in \
+        `n_plus_one`. Requests with the same method, host and path are one; parts of the path with a digit stand for \
+        values (`/articles/?`), and the query is left out. Without a parent activity it is no warning: a program that \
+        makes load sends requests in a loop, too. `--for all` has the parents and stacks; `--for requests` has the \
+        requests.",
     unit: "count",
     info: 5.0,
     warning: 10.0,
+    source: "limits tracequet's own.",
     needs: &["client_requests"],
     record: "all",
-    next: "tracequet stats IN",
+    advice: "Ask for all rows in one call, or keep the answers for a while.",
+    closer: closer::REPORT,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["requests", "timeline"], sort: None },
+    example: Example {
+        with: "bugs/calls",
+        without: "bugs/calls-clean",
+        verdict: Verdict::Warning,
+        own_method: Some("Shop.Shelves.AnswerAsync"),
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -38,4 +60,33 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of_process
     );
     Figure { value, rows, at_most, subject, own_method, sentence, evidence }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::MS;
+    use tracequet_facts::fact::{Activity, FactSink};
+    use tracequet_trace::guid::Guid;
+
+    let site = made.site(&["Shop.Baskets.Load()", "System.Net.Http.HttpClient.SendAsync()"]);
+    for parent in 1..=7 {
+        for n in 0..=(x * 19.0) as i64 {
+            // Each source reports it: it counts once.
+            for provider_name in ["System.Net.Http", "HttpHandlerDiagnosticListener"] {
+                let row = Activity {
+                    start_ts_ns: n * 2 * MS,
+                    end_ts_ns: Some(n * 2 * MS + MS),
+                    process_id: 7,
+                    callsite_id: site,
+                    provider_name,
+                    name: "System.Net.Http.HttpRequestOut",
+                    parent_activity_id: Guid([parent; 16]),
+                    end_fields: Some(r#"{"tags":{"http.request.method":"GET","url.full":"http://shop/lines/7"}}"#),
+                    ..Activity::default()
+                };
+                made.tables.add(&row);
+            }
+        }
+    }
 }

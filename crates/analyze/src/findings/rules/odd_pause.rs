@@ -2,22 +2,43 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 use crate::samples::median;
 
 pub(super) const RULE: Rule = Rule {
     name: "odd_pause",
+    title: "Some GC pauses are much longer than their work explains",
+    about: "Some pauses are far longer than others of their kind though they had no more to do.",
+    measure: "Collections whose longest pause is above 20 ms and above ten times the median of their generation and kind, \
+        and that promoted at most 1.5 times the median. Kinds with at least ten collections count. Where none of these \
+        pauses takes 20 ms it is fine, from 200 ms on a warning is possible.",
     unit: "count",
     info: 1.0,
     warning: 5.0,
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc) (promoted bytes explain a pause); limits tracequet's own.",
     needs: &["pauses"],
     record: "gc",
-    next: "tracequet collect --for all",
+    advice: "Look outside of the program: other programs on the machine, the processor limit of the container, paging. \
+        `collect-linux` or an .etl with context switches shows who ran.",
+    closer: closer::REPORT,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("pause") },
+    example: Example {
+        with: "habits/unstoppable",
+        without: "habits/unstoppable-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: Some("gc_id "),
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -72,4 +93,25 @@ fn judge(look: &Look<'_>) -> Judged {
     let at_most = Some(score(longest.map_or(0.0, |one| one.1), LEAST_NS, LEAST_NS * 10.0));
     let evidence = shared::pauses(look, "duration_ns");
     Figure { value: odd.len() as f64, rows, at_most, subject, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::{MS, S};
+    use tracequet_facts::fact::{FactSink, Gc};
+
+    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+    (1..=40u32).for_each(|n| {
+        let row = Gc {
+            gc_id: n,
+            process_id: 7,
+            generation: Some(0),
+            promoted_bytes: Some(1_000_000),
+            complete: true,
+            ..Gc::default()
+        };
+        made.tables.add(&row);
+        made.pause(n, if n > 20 && part(n - 21, 10) { S / 2 } else { MS }, 0);
+    });
 }

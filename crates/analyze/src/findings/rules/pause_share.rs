@@ -1,18 +1,25 @@
 //! The program stands still for the collector.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::windows::Windows;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "pause_share",
+    title: "The program stands still for GCs",
+    about: "The program stands still for the collector.",
+    measure: "Time of pauses for collections, divided by the time, in the worst half minute. At least ten pauses.",
     unit: "share",
     info: 0.05,
     warning: 0.10,
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc) and JDK Mission Control: 5 and 10 %.",
     needs: &["pauses"],
     record: "gc",
-    next: "tracequet stats IN",
+    advice: "Allocate less in what runs often, and let objects die young.",
+    closer: closer::ALLOCATIONS,
     causes: &[
         "suspension_dominates",
         "large_object_triggers",
@@ -23,6 +30,17 @@ pub(super) const RULE: Rule = Rule {
         "string_churn",
     ],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("pause") },
+    example: Example {
+        with: "habits/old",
+        without: "habits/old-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -44,4 +62,13 @@ fn judge(look: &Look<'_>) -> Judged {
         format!("Threads stood still for collections {} of the time, in the worst half minute.", words::percent(value));
     let evidence = shared::pauses(look, "duration_ns");
     Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+
+    let ns = |most: i64| (most as f64 * x) as i64;
+    (1..=40).for_each(|n| made.pause(n, ns(S / 4), 0));
 }

@@ -1,19 +1,38 @@
 //! Much of what survives in the young generations is pinned.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "pinned_survivors",
+    title: "Pinned objects survive in the young generations",
+    about: "Much of what survives in the young generations is pinned, so that memory around it stays free and unused.",
+    measure: "Pinned bytes that survived collections of generations 0 and 1, divided by all that survived. At least ten \
+        collections and 10 MB.",
     unit: "share",
     info: 0.10,
     warning: 0.30,
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc); limits tracequet's own.",
     needs: &["collections"],
     record: "gc",
-    next: "tracequet stats IN",
+    advice: "Allocate buffers for native code once, with `GC.AllocateArray(pinned: true)`, and pin shortly (`fixed`).",
+    closer: closer::REPORT,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["heap", "collections"], sort: None },
+    example: Example {
+        with: "habits/pinned",
+        without: "habits/pinned-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -41,4 +60,18 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of("g")
     );
     Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use tracequet_facts::fact::{FactSink, GcHeapGeneration};
+
+    (1..=20).for_each(|gc_id| {
+        made.gc(gc_id, 0, "AllocSmall", "blocking");
+        let (pinned_survived_bytes, other_survived_bytes) = ((x * 5e6) as u64, 5_000_000);
+        let row =
+            GcHeapGeneration { gc_id, pinned_survived_bytes, other_survived_bytes, ..GcHeapGeneration::default() };
+        made.tables.add(&row);
+    });
 }

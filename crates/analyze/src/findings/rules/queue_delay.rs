@@ -1,18 +1,37 @@
 //! Work waits long for a worker of the thread pool.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "queue_delay",
+    title: "Work waits in the queue of the thread pool",
+    about: "Work waits long in the queue of the thread pool.",
+    measure: "99th percentile of the time from queueing a work item to a worker taking it. At least 100 items.",
     unit: "ns",
     info: 1e8,
     warning: 1e9,
+    source: "limits tracequet's own.",
     needs: &["work_items"],
     record: "threadpool",
-    next: "tracequet stats IN",
+    advice: "Free the workers: `await` where they block, and move long calculations to a thread of their own or do less of \
+        them at a time.",
+    closer: closer::WAITS,
     causes: &["blocked_workers", "starvation", "lock_convoy"],
     of_recording: false,
+    evidence: Evidence { sections: &["pool"], sort: None },
+    example: Example {
+        with: "habits/inbox",
+        without: "habits/inbox-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -29,4 +48,23 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of_process
     );
     Figure { value, rows: queued.count, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+    use tracequet_facts::fact::{FactSink, ThreadPoolWork};
+
+    let ns = |most: i64| (most as f64 * x) as i64;
+    (0..200).for_each(|n| {
+        let row = ThreadPoolWork {
+            queue_ts_ns: n,
+            start_ts_ns: Some(n + ns(2 * S)),
+            process_id: 7,
+            kind: "work",
+            ..ThreadPoolWork::default()
+        };
+        made.tables.add(&row);
+    });
 }

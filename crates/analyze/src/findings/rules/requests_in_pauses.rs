@@ -1,19 +1,38 @@
 //! The slowest requests are those that a pause fell into.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::score::score;
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "requests_in_pauses",
+    title: "The slowest requests had GC pauses in them",
+    about: "The slowest requests are those that a pause of the collector fell into.",
+    measure: "Of the requests that took longer than 99 of 100, those with a pause in them. At least 1,000 requests; where \
+        the 99th percentile is below 10 ms it is fine, from 100 ms on a warning is possible.",
     unit: "share",
     info: 0.20,
     warning: 0.50,
+    source: "limits tracequet's own.",
     needs: &["server_requests"],
     record: "gc,requests",
-    next: "tracequet stats IN",
+    advice: "Shorten the pauses: allocate less in what runs often, and keep fewer objects alive.",
+    closer: closer::REPORT,
     causes: &["pause_share", "long_pause"],
     of_recording: false,
+    evidence: Evidence { sections: &["requests", "timeline"], sort: None },
+    example: Example {
+        with: "habits/counter",
+        without: "habits/counter-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -46,4 +65,35 @@ fn judge(look: &Look<'_>) -> Judged {
     // Where pauses are short, a request that is slow by them is slow by nothing.
     let at_most = Some(score(p99 as f64, 1e7, 1e8));
     Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::MS;
+    use tracequet_facts::fact::{Activity, FactSink, GcPause};
+
+    for n in 0..2000 {
+        let duration_ns = if n % 50 == 0 { 300 * MS + n } else { MS };
+        let row = Activity {
+            start_ts_ns: n * 30 * MS,
+            end_ts_ns: Some(n * 30 * MS + duration_ns),
+            process_id: 7,
+            provider_name: "Microsoft.AspNetCore.Hosting",
+            name: "Request",
+            ..Activity::default()
+        };
+        made.tables.add(&row);
+        if n % 50 == 0 && f64::from(n as u32 / 50) < 40.0 * x {
+            let row = GcPause {
+                gc_id: 1,
+                process_id: 7,
+                kind: "gc",
+                start_ts_ns: n * 30 * MS,
+                duration_ns: 9 * MS,
+                ..GcPause::default()
+            };
+            made.tables.add(&row);
+        }
+    }
 }

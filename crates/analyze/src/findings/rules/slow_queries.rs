@@ -1,19 +1,39 @@
 //! Queries of a database take long.
 
+use crate::findings::closer;
 use crate::findings::queries::{self, Statement};
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "slow_queries",
+    title: "A database statement is slow",
+    about: "Queries of a database take long.",
+    measure: "95th percentile of the durations of the slowest statement; of one that ran fewer than 20 times the longest. A \
+        method that itself reports the query passes the name on to the one that called it.",
     unit: "ns",
     info: 1e8,
     warning: 1e9,
+    source: "limits tracequet's own.",
     needs: &["queries"],
     record: "database",
-    next: "tracequet stats IN",
+    advice: "Look at the plan of the statement in the database: add the index that is missing, or read fewer rows and \
+        columns.",
+    closer: closer::REPORT,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["requests", "timeline"], sort: None },
+    example: Example {
+        with: "habits/find",
+        without: "habits/find-clean",
+        verdict: Verdict::Warning,
+        own_method: Some("Depot.Search.Find"),
+        subject: Some("SELECT * FROM parcel WHERE note LIKE @p?"),
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -43,4 +63,32 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of_process
     );
     Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::{MS, S};
+    use tracequet_facts::fact::{Activity, FactSink};
+    use tracequet_trace::guid::Guid;
+
+    let ns = |most: i64| (most as f64 * x) as i64;
+    let site = made.site(&["Shop.Baskets.Load()", "Client.Execute()"]);
+    let (repeats, duration) = (3, ns(2 * S));
+    for parent in 1..=7 {
+        for n in 0..repeats {
+            let row = Activity {
+                start_ts_ns: n * 2 * MS,
+                end_ts_ns: Some(n * 2 * MS + duration),
+                process_id: 7,
+                callsite_id: site,
+                provider_name: "SqlClientDiagnosticListener",
+                name: "System.Data.SqlClient.WriteCommand",
+                parent_activity_id: Guid([parent; 16]),
+                start_fields: Some(r#"{"CommandText":"SELECT 1"}"#),
+                ..Activity::default()
+            };
+            made.tables.add(&row);
+        }
+    }
 }

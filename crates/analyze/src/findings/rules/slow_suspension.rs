@@ -1,19 +1,38 @@
 //! It takes long until all threads have stopped for a collection.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "slow_suspension",
+    title: "Threads stop late for a GC",
+    about: "It takes long until all threads have stopped for a collection.",
+    measure: "The longest time until all threads had stopped. At least ten pauses.",
     unit: "ns",
     info: 1e7,
     warning: 1e8,
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc): 10 ms; 100 ms tracequet's own.",
     needs: &["pauses"],
     record: "gc",
-    next: "tracequet stats IN",
+    advice: "Run fewer busy threads than there are processors, and split long loops and copies that the runtime cannot \
+        stop.",
+    closer: closer::REPORT,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("suspend") },
+    example: Example {
+        with: "habits/unstoppable",
+        without: "habits/unstoppable-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: Some("gc_id "),
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -29,4 +48,13 @@ fn judge(look: &Look<'_>) -> Judged {
     let evidence = shared::pauses(look, "suspend_ns");
     let subject = Some(format!("gc_id {}", pause.gc_id));
     Figure { value, rows, subject, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+
+    let ns = |most: i64| (most as f64 * x) as i64;
+    (1..=40).for_each(|n| made.pause(n, S / 5, if n == 9 { ns(S / 5) } else { 0 }));
 }

@@ -1,17 +1,36 @@
 //! The thread pool adds workers because none comes free.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 
 pub(super) const RULE: Rule = Rule {
     name: "starvation",
+    title: "The thread pool is starved",
+    about: "The thread pool adds workers because none comes free for long.",
+    measure: "Adjustments with the reason `Starvation`, or `CooperativeBlocking` with more workers than before.",
     unit: "count",
     info: 1.0,
     warning: 10.0,
+    source: "limits tracequet's own.",
     needs: &["adjustments"],
     record: "threadpool",
-    next: "tracequet stats IN",
+    advice: "Do not block workers: `await` in place of `.Result`, `.Wait()` and `Thread.Sleep`, and hold locks shortly. \
+        `ThreadPool.SetMinThreads` only hides it.",
+    closer: closer::WAITS,
     causes: &["blocked_workers", "lock_convoy"],
     of_recording: false,
+    evidence: Evidence { sections: &["pool"], sort: None },
+    example: Example {
+        with: "figures/recordings/starved",
+        without: "figures/recordings/calm",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -23,4 +42,22 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of_process
     );
     Figure { value, rows: value as u64, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+    use tracequet_facts::fact::{FactSink, ThreadPool};
+
+    for n in 0..(x * 20.0) as i64 {
+        let row = ThreadPool {
+            ts_ns: n * S,
+            process_id: 7,
+            kind: "adjustment",
+            starvation: Some(true),
+            ..ThreadPool::default()
+        };
+        made.tables.add(&row);
+    }
 }

@@ -1,21 +1,41 @@
 //! Most of the time of pauses goes by until all threads have stopped.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::windows::Windows;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "suspension_dominates",
+    title: "GC pauses are mostly spent waiting for threads to stop",
+    about: "Pauses are long because threads stop late, not because there is much to collect.",
+    measure: "Time until all threads had stopped, divided by the time of pauses for collections. At least ten pauses. Where \
+        pauses take less than 5 % of the worst half minute it is fine, from 10 % on a warning is possible.",
     unit: "share",
     info: 0.30,
     warning: 0.50,
+    source: "limits tracequet's own.",
     needs: &["pauses"],
     record: "gc",
-    next: "tracequet stats IN",
+    advice: "Run fewer busy threads than there are processors, and split long loops and copies that the runtime cannot \
+        stop.",
+    closer: closer::REPORT,
     causes: &[],
     of_recording: false,
+    evidence: Evidence { sections: &["collections"], sort: Some("suspend") },
+    example: Example {
+        with: "habits/unstoppable",
+        without: "habits/unstoppable-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -40,4 +60,13 @@ fn judge(look: &Look<'_>) -> Judged {
     // The limits of `pause_share`: short pauses are no matter, whatever they are made of.
     let at_most = Some(score(share, 0.05, 0.10));
     Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::S;
+
+    let ns = |most: i64| (most as f64 * x) as i64;
+    (1..=40).for_each(|n| made.pause(n, S / 4, ns(S / 5)));
 }

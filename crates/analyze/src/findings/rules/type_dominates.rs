@@ -2,21 +2,40 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::{allocations, words};
 
 pub(super) const RULE: Rule = Rule {
     name: "type_dominates",
+    title: "One type dominates allocations",
+    about: "One type is much of what is allocated: the first place to look when allocations cost.",
+    measure: "Bytes of the type with the most bytes, in all allocated bytes. At least 100 samples. Below 10 MB a second of \
+        it, it is fine. It is never a warning: a program may work with one type.",
     unit: "share",
     info: 0.30,
     warning: 0.60,
+    source: "limits tracequet's own.",
     needs: &["allocations"],
     record: "allocations",
-    next: "tracequet export IN --what allocation --own",
+    advice: "Make fewer objects of it in the method that is named: reuse them, or use a struct where they are small.",
+    closer: closer::ALLOCATIONS,
     causes: &["boxing", "string_churn", "large_object_triggers"],
     of_recording: false,
+    evidence: Evidence { sections: &["stacks-allocations", "allocations", "collections"], sort: None },
+    example: Example {
+        with: "habits/strings",
+        without: "habits/strings-clean",
+        verdict: Verdict::Info,
+        own_method: Some("Depot.Labels.Write"),
+        subject: Some("System.String"),
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -48,4 +67,20 @@ fn judge(look: &Look<'_>) -> Judged {
     let at_most = Some(score(rate, 10e6, 100e6).min(60.0));
     let (subject, own_method) = if part.samples > 0 { (part.type_name, part.own_method) } else { (None, None) };
     Figure { value, rows: part.all_samples, at_most, subject, own_method, sentence, evidence }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use crate::findings::rules::story::allocation;
+    use tracequet_facts::fact::FactSink;
+
+    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+    let site = made.site(&["Shop.Totals.Sum()"]);
+    let others = ["A", "BB", "CCC", "DDDD", "EEEEE", "FFFFFF"];
+    for n in 0..200u32 {
+        // More than of each other type from the start.
+        let name = if n < 34 || part(n, 200) { "Shop.Line" } else { others[n as usize % 6] };
+        made.tables.add(&allocation(site, "sampled", name, "small"));
+    }
 }

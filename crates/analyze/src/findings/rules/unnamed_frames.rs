@@ -1,18 +1,37 @@
 //! Call stacks have frames without a name.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "unnamed_frames",
+    title: "Call stacks have frames without names",
+    about: "Call stacks have frames without a name, so that own code is not found.",
+    measure: "Frames without a name, divided by all. At least 100.",
     unit: "share",
     info: 0.20,
     warning: 0.50,
+    source: "limits tracequet's own.",
     needs: &[],
     record: "cpu",
-    next: "tracequet inspect IN --frames",
+    advice: "Let the recording end by itself, so that it lists the methods (the rundown), and give symbols of native code \
+        with `--symbols`.",
+    closer: closer::INSPECT_FRAMES,
     causes: &[],
     of_recording: true,
+    evidence: Evidence { sections: &["stacks", "modules"], sort: None },
+    example: Example {
+        with: "habits/unnamed",
+        without: "habits/unnamed-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: None,
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -28,4 +47,11 @@ fn judge(look: &Look<'_>) -> Judged {
         look.of_trace
     );
     Figure { value, rows: frames, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    made.trace.frame_count = 1000;
+    made.trace.named_frame_count = 1000 - (x * 900.0) as u64;
 }

@@ -1,19 +1,41 @@
 //! Young objects live on because old ones hold them.
 
-use crate::findings::rule::{Figure, Judged, Look, Rule};
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
+use crate::findings::verdict::Verdict;
 use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "young_held_by_old",
+    title: "Old objects keep young ones alive",
+    about: "Young objects live on because objects of older generations point to them, so that young collections have to \
+        look through old ones.",
+    measure: "Bytes that marking found alive from older generations, divided by all bytes that collections of generations 0 \
+        and 1 marked. At least ten, and 10 MB. Where the pauses for such collections take less than 2 % of the time it \
+        is fine, from 10 % on a warning is possible.",
     unit: "share",
     info: 0.50,
     warning: 0.80,
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc); limits tracequet's own.",
     needs: &["collections"],
     record: "gc",
-    next: "tracequet collect --for lifetimes",
+    advice: "Look for caches, lists and queues that live long and get new elements all the time: reuse their elements, or \
+        store values.",
+    closer: closer::RECORD_LIFETIMES,
     causes: &["leak", "growing_live_set"],
     of_recording: false,
+    evidence: Evidence { sections: &["survival", "heap", "collections"], sort: None },
+    example: Example {
+        with: "habits/old",
+        without: "habits/old-clean",
+        verdict: Verdict::Warning,
+        own_method: None,
+        subject: None,
+        unrecorded: Some("habits/formulas"),
+    },
+    #[cfg(test)]
+    story,
     judge,
 };
 
@@ -43,4 +65,19 @@ fn judge(look: &Look<'_>) -> Judged {
     // What young collections do not pay for is no matter.
     let at_most = shared::cost_of_young(look);
     Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+    use tracequet_facts::fact::{FactSink, GcMark};
+
+    (1..=20).for_each(|gc_id| {
+        made.gc(gc_id, 0, "AllocSmall", "blocking");
+        for (root_kind, promoted_bytes) in
+            [("older_generation", (x * 9e6) as u64), ("stack", 10_000_000 - (x * 9e6) as u64)]
+        {
+            made.tables.add(&GcMark { gc_id, root_kind, promoted_bytes, ..GcMark::default() });
+        }
+    });
 }
