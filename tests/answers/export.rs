@@ -153,6 +153,11 @@ pub fn fields(mut bytes: &[u8]) -> Vec<(u64, u64, &[u8])> {
         let key = varint(&mut bytes);
         match key & 7 {
             0 => found.push((key >> 3, varint(&mut bytes), &[][..])),
+            1 => {
+                let (content, rest) = bytes.split_at(8);
+                found.push((key >> 3, 0, content));
+                bytes = rest;
+            }
             2 => {
                 let length = varint(&mut bytes) as usize;
                 let (content, rest) = bytes.split_at(length);

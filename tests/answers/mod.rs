@@ -3,8 +3,10 @@
 mod cohorts;
 mod diff;
 pub mod export;
+mod figures;
 mod heap;
 mod lifetimes;
 #[cfg(unix)]
 mod one_figure;
 mod report;
+pub mod report;

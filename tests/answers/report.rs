@@ -28,10 +28,10 @@ fn made(input: std::path::PathBuf) -> (tempfile::TempDir, Dataset, String) {
 }
 
 /// A cell: what it is sorted by, and what it shows.
-type Cell = (Option<String>, String);
+pub type Cell = (Option<String>, String);
 
 /// The rows of a table of the page, without its head.
-fn table(html: &str, id: &str) -> Vec<Vec<Cell>> {
+pub fn table(html: &str, id: &str) -> Vec<Vec<Cell>> {
     let (_, rest) = html.split_once(&format!("<table id=\"{id}\">")).unwrap_or_else(|| panic!("no table {id}"));
     let (_, body) = rest.split_once("<tbody>").unwrap();
     let (body, _) = body.split_once("</tbody>").unwrap();
@@ -99,7 +99,7 @@ fn number(text: &str) -> u64 {
 }
 
 /// The heads of a table.
-fn heads(html: &str, id: &str) -> Vec<String> {
+pub fn heads(html: &str, id: &str) -> Vec<String> {
     let (_, table) = html.split_once(&format!("<table id=\"{id}\">")).unwrap();
     let (head, _) = table.split_once("</thead>").unwrap();
     head.split("</th>")

@@ -1,0 +1,4 @@
+//! One figure, every surface: what stands on the page, in a view, a metric, a finding, `explain --json` and an export is one number.
+
+mod pauses;
+mod surfaces;
