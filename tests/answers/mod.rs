@@ -8,5 +8,4 @@ mod heap;
 mod lifetimes;
 #[cfg(unix)]
 mod one_figure;
-mod report;
 pub mod report;
