@@ -1,5 +1,6 @@
 -- Call sites with the names of their frames, for whatever has a callsite_id: ... JOIN site s ON s.trace_id = a.trace_id AND
 -- s.callsite_id = a.callsite_id. own_method is the nearest method outwards that is the user's own, NULL when there is none.
+-- Call sites are numbered from 1, so that 0 finds none; DuckDB 2.0.1 fails on a condition that says so.
 -- Joined with callsite and frame in one step, DuckDB may begin with all pairs of a recording.
 -- needs: callsite, frame
 CREATE OR REPLACE VIEW site AS
@@ -8,4 +9,4 @@ WITH named AS MATERIALIZED (
            c.frame_id, c.own_callsite_id, f.kind, f.name, f.assembly, f.file, f.line, f.written_name, f.is_framework
     FROM callsite c JOIN frame f ON f.trace_id = c.trace_id AND f.frame_id = c.frame_id)
 SELECT n.*, o.written_name AS own_method
-FROM named n LEFT JOIN named o ON o.trace_id = n.trace_id AND o.callsite_id = n.own_callsite_id AND n.own_callsite_id <> 0;
+FROM named n LEFT JOIN named o ON o.trace_id = n.trace_id AND o.callsite_id = n.own_callsite_id;

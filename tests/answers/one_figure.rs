@@ -102,5 +102,5 @@ fn threads_that_wait_take_no_processor_time() {
     };
     let ns = |json: &Value| json["profiles"][0]["endValue"].as_u64().unwrap();
     let (running, all) = (ns(&json("running")), ns(&json("all")));
-    assert!(running > 0 && running * 2 < all, "{running} {all}");
+    assert!(running > 0 && running < all, "{running} {all}");
 }
