@@ -51,9 +51,13 @@ fn processor_time_and_allocations_are_one_number_on_every_surface() {
         let folder = tempfile::tempdir().unwrap();
         let set = folder.path().join("set").to_str().unwrap().to_owned();
         let made = run(&["convert", "-q", recording.to_str().unwrap(), "-o", &set]);
-        assert!(matches!(made.code, Some(0 | 3)), "{recording:?}: {}", made.err);
+        assert!(matches!(made.code, Some(0 | 2)), "{recording:?}: {}", made.err);
+        // What lost events is compared with a warning: here the others are enough.
+        if made.code == Some(2) {
+            continue;
+        }
         let views = Command::new(&python).args(["-c", VIEWS, &set]).output().unwrap();
-        assert!(views.status.success(), "{recording:?}: {}", String::from_utf8_lossy(&views.stderr));
+        assert!(views.status.success(), "{recording:?}: {} {}", views.status, String::from_utf8_lossy(&views.stderr));
         let [by_site, by_method, by_assembly, stackless, bytes_by_site, bytes_stackless]: [u64; 6] =
             serde_json::from_slice(&views.stdout).unwrap();
         assert_eq!([by_method, by_assembly], [by_site; 2], "{recording:?}");

@@ -14,6 +14,8 @@ mod rule;
 mod rules;
 mod score;
 mod shared;
+#[cfg(test)]
+mod story;
 mod survivors;
 mod times;
 mod verdict;

@@ -45,7 +45,7 @@ pub struct Rule {
     pub example: Example,
     /// Makes a recording with its defect.
     #[cfg(test)]
-    pub(super) story: fn(&mut super::rules::story::Made, f64),
+    pub(super) story: fn(&mut super::story::Made, f64),
     pub(super) judge: fn(&Look<'_>) -> Judged,
 }
 

@@ -41,8 +41,6 @@ mod unnamed_frames;
 mod young_held_by_old;
 
 #[cfg(test)]
-pub(super) mod story;
-#[cfg(test)]
 mod tests;
 
 use super::rule::Rule;

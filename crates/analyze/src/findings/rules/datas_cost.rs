@@ -66,7 +66,7 @@ fn judge(look: &Look<'_>) -> Judged {
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+fn story(made: &mut crate::findings::story::Made, x: f64) {
     use tracequet_facts::fact::{FactSink, GcTuning};
 
     (1..=10).for_each(|gc_id| {

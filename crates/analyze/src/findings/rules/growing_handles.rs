@@ -78,8 +78,8 @@ fn judge(look: &Look<'_>) -> Judged {
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
-    use crate::findings::rules::story::S;
+fn story(made: &mut crate::findings::story::Made, x: f64) {
+    use crate::findings::story::S;
     use tracequet_facts::fact::{FactSink, Gc};
 
     (1..=30u32).for_each(|gc_id| {

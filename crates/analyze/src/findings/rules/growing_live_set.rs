@@ -143,7 +143,7 @@ fn evidence(look: &Look<'_>) -> String {
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+fn story(made: &mut crate::findings::story::Made, x: f64) {
     use tracequet_facts::fact::{FactSink, GcHeapStats};
 
     for gc_id in 1..=12 {

@@ -136,8 +136,8 @@ fn sentence(look: &Look<'_>, growth: &Growth, end_ns: i64, is_proven: bool) -> S
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
-    use crate::findings::rules::story::survivors;
+fn story(made: &mut crate::findings::story::Made, x: f64) {
+    use crate::findings::story::survivors;
     use tracequet_facts::fact::{FactSink, GcHeapStats};
 
     (1..=55).for_each(|n| made.gc(n, if n % 10 == 0 { 2 } else { 0 }, "AllocSmall", "blocking"));

@@ -71,8 +71,8 @@ fn judge(look: &Look<'_>) -> Judged {
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
-    use crate::findings::rules::story::S;
+fn story(made: &mut crate::findings::story::Made, x: f64) {
+    use crate::findings::story::S;
     use tracequet_facts::fact::{FactSink, GcAllocationWait};
 
     let ns = |most: i64| (most as f64 * x) as i64;

@@ -47,6 +47,6 @@ fn judge(look: &Look<'_>) -> Judged {
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+fn story(made: &mut crate::findings::story::Made, x: f64) {
     made.trace.dropped_event_count = (x * 50_000.0) as u64;
 }

@@ -54,7 +54,7 @@ fn judge(look: &Look<'_>) -> Judged {
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+fn story(made: &mut crate::findings::story::Made, x: f64) {
     let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
     (1..=20).for_each(|n| made.gc(n, if part(n - 1, 20) { 2 } else { 0 }, "AllocSmall", "background"))
 }

@@ -69,8 +69,8 @@ fn judge(look: &Look<'_>) -> Judged {
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
-    use crate::findings::rules::story::MS;
+fn story(made: &mut crate::findings::story::Made, x: f64) {
+    use crate::findings::story::MS;
     use tracequet_facts::fact::{Activity, FactSink, GcPause};
 
     for n in 0..2000 {

@@ -67,8 +67,8 @@ fn judge(look: &Look<'_>) -> Judged {
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
-    use crate::findings::rules::story::{MS, S};
+fn story(made: &mut crate::findings::story::Made, x: f64) {
+    use crate::findings::story::{MS, S};
     use tracequet_facts::fact::{Activity, FactSink};
     use tracequet_trace::guid::Guid;
 

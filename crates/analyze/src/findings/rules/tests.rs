@@ -4,8 +4,8 @@ use tracequet_facts::fact::{Activity, CpuSample, EventType, FactSink};
 use tracequet_trace::guid::Guid;
 
 use super::RULES;
-use super::story::{MS, Made, quiet, survivors};
 use crate::findings::rule::Rule;
+use crate::findings::story::{MS, Made, quiet, survivors};
 use crate::findings::{Finding, Findings, Verdict};
 
 /// Rules that never warn.

@@ -51,7 +51,7 @@ fn judge(look: &Look<'_>) -> Judged {
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::rules::story::Made, x: f64) {
+fn story(made: &mut crate::findings::story::Made, x: f64) {
     made.trace.frame_count = 1000;
     made.trace.named_frame_count = 1000 - (x * 900.0) as u64;
 }

@@ -7,19 +7,19 @@ use tracequet_facts::fact::{
 };
 use tracequet_trace::time::Clock;
 
-pub(in crate::findings) const S: i64 = 1_000_000_000;
-pub(in crate::findings) const MS: i64 = 1_000_000;
-pub(in crate::findings) const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+pub(super) const S: i64 = 1_000_000_000;
+pub(super) const MS: i64 = 1_000_000;
+pub(super) const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 
 /// A recording of a minute of process 7.
-pub(in crate::findings) struct Made {
-    pub(in crate::findings) tables: Tables,
-    pub(in crate::findings) trace: Trace<'static>,
-    pub(in crate::findings) sites: u32,
+pub(super) struct Made {
+    pub(super) tables: Tables,
+    pub(super) trace: Trace<'static>,
+    pub(super) sites: u32,
 }
 
 impl Made {
-    pub(in crate::findings) fn new() -> Made {
+    pub(super) fn new() -> Made {
         let clock = Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 };
         let shape = Shape { trace_id: None, signed: false };
         let tables = Tables::new(Selection::default(), clock, 8, shape).unwrap();
@@ -28,14 +28,14 @@ impl Made {
     }
 
     /// The events of a kind were recorded.
-    pub(in crate::findings) fn recorded(&mut self, event_name: &str, keywords: u64, level: u32) {
+    pub(super) fn recorded(&mut self, event_name: &str, keywords: u64, level: u32) {
         let row =
             EventType { provider_name: RUNTIME, event_name, keywords, level, event_count: 1, ..EventType::default() };
         self.tables.add(&row);
     }
 
     /// A call stack, the outermost frame first. Frames of `Shop` are own.
-    pub(in crate::findings) fn site(&mut self, names: &[&str]) -> u32 {
+    pub(super) fn site(&mut self, names: &[&str]) -> u32 {
         let (mut parent, mut own) = (0, 0);
         for name in names {
             parent = self.frame(name, parent, &mut own);
@@ -43,7 +43,7 @@ impl Made {
         parent
     }
 
-    pub(in crate::findings) fn frame(&mut self, name: &str, parent: u32, own: &mut u32) -> u32 {
+    pub(super) fn frame(&mut self, name: &str, parent: u32, own: &mut u32) -> u32 {
         self.sites += 1;
         let is_framework = !name.starts_with("Shop.");
         let written_name = name.split('(').next().unwrap();
@@ -63,7 +63,7 @@ impl Made {
     }
 
     /// Two call stacks, which are one as far as their methods are the same.
-    pub(in crate::findings) fn two_sites(&mut self, a: &[&'static str], b: &[&'static str]) -> (u32, u32) {
+    pub(super) fn two_sites(&mut self, a: &[&'static str], b: &[&'static str]) -> (u32, u32) {
         let equal = a.iter().zip(b).take_while(|(a, b)| a == b).count();
         let first = self.site(a);
         let mut parent = if equal == 0 { 0 } else { first - (a.len() - equal) as u32 };
@@ -77,7 +77,7 @@ impl Made {
         (first, parent)
     }
 
-    pub(in crate::findings) fn gc(&mut self, gc_id: u32, generation: u8, reason: &'static str, kind: &'static str) {
+    pub(super) fn gc(&mut self, gc_id: u32, generation: u8, reason: &'static str, kind: &'static str) {
         let row = Gc {
             gc_id,
             process_id: 7,
@@ -91,7 +91,7 @@ impl Made {
         self.tables.add(&row);
     }
 
-    pub(in crate::findings) fn pause(&mut self, gc_id: u32, duration_ns: i64, suspend_ns: i64) {
+    pub(super) fn pause(&mut self, gc_id: u32, duration_ns: i64, suspend_ns: i64) {
         let start_ts_ns = i64::from(gc_id) * S;
         let row =
             GcPause { gc_id, process_id: 7, kind: "gc", start_ts_ns, duration_ns, suspend_ns, ..GcPause::default() };
@@ -100,7 +100,7 @@ impl Made {
 }
 
 /// The events that a rule needs were recorded, and there is work.
-pub(in crate::findings) fn quiet(made: &mut Made) {
+pub(super) fn quiet(made: &mut Made) {
     for (name, keywords, level) in [
         ("GCStart", 1, 4),
         ("GCSuspendEEBegin", 1, 4),
@@ -126,7 +126,7 @@ pub(in crate::findings) fn quiet(made: &mut Made) {
     }
 }
 
-pub(in crate::findings) fn allocation(
+pub(super) fn allocation(
     site: u32,
     source: &'static str,
     type_name: &'static str,
@@ -146,7 +146,7 @@ pub(in crate::findings) fn allocation(
 
 /// Sampled objects of a minute, two a second and so many bytes in all. Those that `keeps` says, by their time in seconds, live until the
 /// last full collection, after 50 seconds, and behind it; the others die after two collections.
-pub(in crate::findings) fn survivors(made: &mut Made, site: u32, bytes: u64, keeps: impl Fn(f64) -> bool) {
+pub(super) fn survivors(made: &mut Made, site: u32, bytes: u64, keeps: impl Fn(f64) -> bool) {
     for n in 0..110 {
         let second = f64::from(n) / 2.0;
         let is_kept = keeps(second);
