@@ -107,7 +107,7 @@ for name in ("stacks.nettrace", "gc-churn.nettrace", "server-gc.nettrace", "subj
     subprocess.run([PROGRAM, "convert", f"samples/{name}", "-o", f"{FOLDER}/{name}", "--overwrite", "--quiet"], check=False)
     output = f"{FOLDER}/{name}.pftrace"
     done = subprocess.run(
-        [PROGRAM, "export", f"samples/{name}", "--format", "perfetto", "-o", output, "--overwrite"], capture_output=True, text=True
+        [PROGRAM, "export", f"samples/{name}", "--format", "perfetto", "--samples", "all", "-o", output, "--overwrite"], capture_output=True, text=True
     )
     # A recording with losses is exported as well.
     assert done.returncode in (0, 2), done.stderr
@@ -121,12 +121,14 @@ for name in ("stacks.nettrace", "gc-churn.nettrace", "server-gc.nettrace", "subj
         shown[name] += len(found)
         return found
 
-    pauses = sorted(((*rest, notes.get("gc_id", 0)) for *rest, notes in intervals(lambda of: of == "Pauses")), key=repr)
-    assert pauses == rows(f"SELECT process_id, start_ts_ns, duration_ns, gc_id FROM {table(name, 'gc_pause')}"), name
+    for lane, of_lane in (("Pauses", "kind = 'gc'"), ("Other stops", "kind IS DISTINCT FROM 'gc'")):
+        stops = sorted(((*rest, notes.get("gc_id", 0)) for *rest, notes in intervals(lambda of: of == lane)), key=repr)
+        stopped = f"SELECT process_id, start_ts_ns, duration_ns, gc_id FROM {table(name, 'gc_pause')} WHERE {of_lane}"
+        assert stops == rows(stopped), (name, lane)
     collected = sorted(((*rest, notes["gc_id"]) for *rest, notes in intervals(lambda of: of == "Collections")), key=repr)
     ended = f"SELECT process_id, start_ts_ns, duration_ns, gc_id FROM {table(name, 'gc')} WHERE end_ts_ns IS NOT NULL"
     assert collected == rows(ended), name
-    works = sorted(((*rest, notes["name"]) for *rest, notes in intervals(lambda of: of not in ("Pauses", "Collections"))), key=repr)
+    works = sorted(((*rest, notes["name"]) for *rest, notes in intervals(lambda of: of not in ("Pauses", "Other stops", "Collections"))), key=repr)
     ended = f"SELECT process_id, start_ts_ns, duration_ns, name FROM {table(name, 'activity')} WHERE end_ts_ns IS NOT NULL"
     assert works == rows(ended), name
     without_end = f"FROM {table(name, 'activity')} WHERE end_ts_ns IS NULL"

@@ -140,7 +140,7 @@ class Server:
         if not name:
             docs = {table["name"]: table["doc"] for table in _schema()}
             filled = {table: rows for table, rows in tables.items() if rows}
-            lists = {
+            lists: Dict[str, List[Any]] = {
                 "tables": [(table, f"{rows} rows. {docs.get(table, '')}".strip()) for table, rows in filled.items()],
                 "tables_without_rows": [table for table in tables if table not in filled and not table.startswith("event/")],
                 "views": [(view, doc) for view, (doc, _) in views.items()],
