@@ -3,6 +3,7 @@
 mod cohorts;
 mod diff;
 pub mod export;
+#[cfg(unix)]
 mod figures;
 mod heap;
 mod lifetimes;
