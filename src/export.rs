@@ -85,7 +85,7 @@ pub struct ExportArgs {
     /// BASE are negative
     #[arg(long, value_name = "BASE")]
     pub base: Option<PathBuf>,
-    /// Only so many folded stacks: those with the largest weights, the largest first
+    /// Write only this many folded stacks: those with the largest weights, the largest first
     #[arg(long, value_name = "COUNT", conflicts_with = "base")]
     pub top: Option<usize>,
     /// Begin each folded stack with its thread; the other formats always separate threads

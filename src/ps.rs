@@ -90,7 +90,7 @@ fn as_text(rows: &[Row]) -> String {
         ]);
     }
     let mut text = String::new();
-    // What reads it through a pipe gets all of it.
+    // A pipe gets every line whole.
     let is_shown = std::io::stdout().is_terminal() || std::env::var_os("COLUMNS").is_some();
     columns.fitting(&[5, 4, 1], 0).print_within(if is_shown { terminal::width() } else { usize::MAX }, &mut text);
     text

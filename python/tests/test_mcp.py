@@ -387,9 +387,9 @@ def test_a_conversion_that_is_read_stays_and_others_do_not_wait_for_one(root, tm
             with server._dataset(place) as other:
                 assert os.path.isdir(other)
         assert os.path.isfile(os.path.join(held, "manifest.json")), "another question reads it"
-    assert not os.path.exists(held), "nobody reads it, and it is not among the last"
+    assert not os.path.exists(held), "no question reads it, and newer ones have taken its place"
     assert len(os.listdir(server._temporary.name)) == MOST_KEPT
-    # A conversion that goes on keeps nobody else waiting, but those who want the same.
+    # A conversion under way delays only questions about the same recording.
     goes_on, may_end, run, runs = threading.Event(), threading.Event(), server._run, []
 
     def slow(arguments):
@@ -411,7 +411,7 @@ def test_a_conversion_that_is_read_stays_and_others_do_not_wait_for_one(root, tm
     for thread in asked:
         thread.join()
     assert runs.count(places[0]) == 1
-    # What failed is tried again.
+    # A conversion that failed is tried again.
     (tmp_path / "broken.nettrace").write_bytes(b"nothing")
     for _ in range(2):
         with pytest.raises(Exception, match="broken"):

@@ -25,7 +25,7 @@ fn the_scripts_of_the_action_convert_and_check() {
         script.current_dir(root()).env("PATH", &path).env_remove("GITHUB_STEP_SUMMARY");
         script
     };
-    // What is on the PATH is not installed.
+    // A program on the PATH is used, and none is installed.
     let installed = script("action/install.sh").args(["latest", "/nonexistent"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&installed.stdout).trim(), bin.to_str().unwrap());
     let check = |kind: &str, baseline: &str| {
@@ -38,7 +38,7 @@ fn the_scripts_of_the_action_convert_and_check() {
     };
     let (code, out) = check("main", "");
     assert_eq!(code, Some(2), "rules about a baseline need one: {out}");
-    // A baseline that nobody has, such as a misspelled one, passes nothing.
+    // A baseline without any recording, such as a misspelled one, does not let a check pass.
     let (code, out) = check("main", "branch=mian");
     assert!(code == Some(2) && out.contains("the baseline has no recording"), "{out}");
     // The first run of the branch that others are compared with.

@@ -118,7 +118,7 @@ fn what_is_no_recording_is_refused_with_a_reason() {
     std::fs::write(&unrelated, zip("picture.png", b"PNG")).expect("room");
     let error = refused(&unrelated);
     assert!(error.contains("no .nettrace, .netperf, .etl, .gcdump or .corprof in this .zip"), "{error}");
-    // What is in an archive of perfcollect, and a dataset in place of a recording.
+    // An archive of perfcollect, and a dataset in place of a recording.
     std::fs::write(&unrelated, zip_of(&[("a.trace/perf.data.txt", b"x"), ("a.trace/perfinfo-1.map", b"y")]))
         .expect("room");
     assert!(refused(&unrelated).contains("a recording of perfcollect"), "{}", refused(&unrelated));

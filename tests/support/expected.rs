@@ -29,7 +29,7 @@ pub fn shared_folder(test: &str, format: &str) -> Option<PathBuf> {
     if std::env::var_os("TRACEQUET_NO_SHARED").is_some_and(|no| no == "1") {
         skip::note(test, &why, how);
     } else {
-        skip::skip(test, &format!("{why} (TRACEQUET_NO_SHARED=1 says that there are none)"), how);
+        skip::skip(test, &format!("{why} (TRACEQUET_NO_SHARED=1 is set)"), how);
     }
     None
 }

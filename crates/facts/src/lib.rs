@@ -253,7 +253,7 @@ impl Normalizer {
         if let Some(layout) = layout {
             self.by_layout.insert(layout, place);
         }
-        // Types that nobody wants are not told.
+        // Types that are not reported leave gaps.
         self.by_type.resize(id.0 as usize, u32::MAX);
         self.by_type.push(place);
         self.handlers_of(id).next().is_some()

@@ -42,7 +42,7 @@ def of(found: List[Tuple[str, List[Dict[str, Any]]]]) -> List[Finding]:
     for key, findings in found:
         rules: Set[Tuple[Optional[str], int]] = set()
         for row in (Finding(trace_id=key, **fields) for fields in findings):
-            # Those of one recording are in this order already.
+            # The findings of one recording are in this order already.
             if rules and (row.cause_rule, row.process_id) in rules:
                 groups[-1].append(row)
             else:

@@ -174,7 +174,7 @@ def _names(text: str) -> Set[str]:
 def _page(answer: Any, limit: int, letters: int, most: int) -> Tuple[List[List[Any]], bool]:
     """Rows that fit into a small answer, and whether there are more. The values of a first row that does not fit are shortened further."""
     rows: List[List[Any]] = []
-    # What stands around them.
+    # Bytes of an answer beside its names, types and rows.
     size = 100
     while True:
         fetched = answer.fetchmany(1)

@@ -376,8 +376,8 @@ def _is_inside(root: str, path: str) -> bool:
 
 
 def _paged(found: Dict[str, Any], lists: Dict[str, List[Any]], offset: int, most: int) -> Dict[str, Any]:
-    """An answer with a page of each list: at most so many elements from `offset` on, as many of all of them as fit into the answer. Says
-    where the next page begins, if there is one. What does not fit beside the lists is left out, and named."""
+    """An answer with a page of each list: up to `most` elements from `offset` on, as far as they fit into the answer. `next_offset` is
+    where the next page begins, if there is one. Fields beside the lists that do not fit are left out, and named."""
     found = _fitting(found)
     pages: Dict[str, List[Any]] = {name: [] for name in lists}
     size = _size({**found, **pages})

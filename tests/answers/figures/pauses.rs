@@ -81,7 +81,7 @@ fn pauses_are_the_same_on_every_surface() {
             assert!(surfaces.html.contains(&format!(", the longest {card}")), "{name}: timeline, {card}");
         }
 
-        // What lies within a request.
+        // Parts of pauses within a request.
         let starts = surfaces.column("slowest-table", "start s");
         let (took, within) = (surfaces.column("slowest-table", "took"), surfaces.column("slowest-table", "in pauses"));
         for (took, within) in took.iter().zip(&within) {

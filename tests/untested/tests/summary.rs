@@ -3,7 +3,7 @@
 use tracequet_untested::{of_notes, summary};
 
 fn main() {
-    // Whoever lists tests finds none here.
+    // `--list` finds no tests in this target.
     if std::env::args().any(|argument| argument == "--list") {
         return;
     }

@@ -339,7 +339,7 @@ fn a_commit_with_many_runs_weighs_as_one() {
     // Runs without any significance: the message counts what was compared.
     let few = judged("gc.pause.max <= baseline", &commits("n", &[(1, 2.0)]), &commits("b", &[(1, 1.0), (1, 1.0)]));
     assert!(few.why.starts_with("1 against 2 values of commit: too few"), "{}", few.why);
-    // What grew most is said by commits, too: of ten of the baseline nine had 1.
+    // The metric that grew most is found by commits, too: nine of the ten of the baseline had 1.
     let types = |name: &str, sizes: &[(usize, f64)], b: f64| {
         let mut runs = commits(name, sizes);
         for run in &mut runs {

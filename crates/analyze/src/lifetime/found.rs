@@ -150,7 +150,7 @@ fn guid(text: Option<&str>) -> Guid {
 fn written_lifetimes(recording: &Recording<'_>, mut each: impl FnMut(&Lifetime<'_>) -> Result<()>) -> Result<u64> {
     let mut rows = 0;
     recording.each::<LifetimeRow<'_>>(|row| {
-        // What a row stands for has its weight in it.
+        // Bytes and objects of a row are multiplied by its weight.
         let weight = row.sample_weight.max(1);
         let sample = Sample {
             thread_id: row.thread_id,

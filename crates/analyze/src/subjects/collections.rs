@@ -30,7 +30,7 @@ tracequet_dataset::row! {
     }
 }
 
-/// A condition of SQL on `gc`: the collections that nobody induced.
+/// A condition of SQL on `gc`: the collections that were not induced.
 pub const NOT_INDUCED: &str = "coalesce(reason, '') NOT LIKE 'Induced%'";
 
 /// A condition of SQL on `gc`: the collections that the recorder did not ask for to list the heap.

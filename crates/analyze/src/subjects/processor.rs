@@ -17,9 +17,9 @@ use crate::rows::each_row;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
-    /// It ran.
+    /// The thread ran.
     Running,
-    /// It was outside of managed code, where it waits or runs native code. The column `kind` says `external`.
+    /// The thread was outside of managed code, where it waits or runs native code. The column `kind` says `external`.
     Waiting,
     /// No thread wanted the processor.
     Idle,

@@ -81,7 +81,7 @@ pub struct Resolver<'v> {
     manifests: Option<&'v EventManifests>,
     /// What is left for texts and fields that manifests say and the recording does not.
     budget: TextBudget,
-    /// It was not enough, which was said.
+    /// The budget was not enough, and a diagnostic says so.
     is_too_much: bool,
     info: Option<TraceInfo>,
     resolved: Resolved,
