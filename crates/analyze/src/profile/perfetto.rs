@@ -14,7 +14,7 @@ use super::model::{Profile, What};
 use super::protobuf::{bytes, double, message, number, present};
 use super::strings::Strings;
 use crate::HeldTexts;
-use crate::rows::{Row, each, each_row};
+use crate::rows::each_row;
 use crate::subjects::collections::Collection;
 use crate::subjects::pauses::Stop;
 
@@ -39,6 +39,17 @@ tracequet_dataset::row! {
 
 tracequet_dataset::row! {
     struct ThreadName of thread { process_id, thread_id, name }
+}
+
+tracequet_dataset::row! {
+    struct Activity of activity {
+        process_id, start_ts_ns, end_ts_ns, provider_name, name, thread_id, status_code, outcome, result, activity_id,
+        parent_activity_id, start_fields
+    }
+}
+
+tracequet_dataset::row! {
+    struct CounterValue of counter { process_id, ts_ns, value, provider_name, name, tags, unit, quantile }
 }
 
 /// Packets of a sequence share what is interned.
@@ -169,54 +180,41 @@ impl Timeline {
     }
 
     fn read_activities(&mut self, recording: &Recording<'_>) -> Result<()> {
-        let columns = [
-            "process_id",
-            "start_ts_ns",
-            "end_ts_ns",
-            "provider_name",
-            "name",
-            "thread_id",
-            "status_code",
-            "outcome",
-            "result",
-            "activity_id",
-            "parent_activity_id",
-            "start_fields",
-        ];
         let mut texts = HeldTexts::of(recording, "activity");
-        each(recording, ROW_STORED, "activity", &columns, |row| {
-            let mut content =
-                Content::new(row.text(4), row.text(3)).id("thread_id", row.number(5)).known("status_code", row, 6);
-            for (column, name) in columns.iter().enumerate().skip(7) {
-                content = content.text(name, row.text(column));
-            }
-            let lane = (row.number(0), 2, format!("{} {}", row.text(3), row.text(4)));
-            let end_ns = row.known(2).map(u64::cast_signed);
-            self.add(lane, row.number(1).cast_signed(), end_ns, content, &mut texts)
+        each_row::<Activity<'_>>(recording, ROW_STORED, |row| {
+            let content = Content::new(row.name, row.provider_name)
+                .id("thread_id", row.thread_id)
+                .amount("status_code", row.status_code.map(u64::from))
+                .text("outcome", row.outcome.unwrap_or_default())
+                .text("result", row.result.unwrap_or_default())
+                .text("activity_id", row.activity_id.unwrap_or_default())
+                .text("parent_activity_id", row.parent_activity_id.unwrap_or_default())
+                .text("start_fields", row.start_fields.unwrap_or_default());
+            let lane = (row.process_id, 2, format!("{} {}", row.provider_name, row.name));
+            self.add(lane, row.start_ts_ns, row.end_ts_ns, content, &mut texts)
         })
     }
 
     fn read_counters(&mut self, recording: &Recording<'_>) -> Result<()> {
-        let columns = ["process_id", "ts_ns", "value", "provider_name", "name", "tags", "unit", "quantile"];
         let mut texts = HeldTexts::of(recording, "counter");
-        each(recording, ROW_STORED, "counter", &columns, |row| {
-            let Some(value) = row.real(2).filter(|value| value.is_finite()) else { return Ok(()) };
-            let mut name = format!("{} {}", row.text(3), row.text(4));
-            if !row.text(5).is_empty() {
-                name = format!("{name} {{{}}}", row.text(5));
+        each_row::<CounterValue<'_>>(recording, ROW_STORED, |row| {
+            let Some(value) = row.value.filter(|value| value.is_finite()) else { return Ok(()) };
+            let mut name = format!("{} {}", row.provider_name, row.name);
+            if let Some(tags) = row.tags.filter(|tags| !tags.is_empty()) {
+                name = format!("{name} {{{tags}}}");
             }
-            if let Some(quantile) = row.real(7) {
+            if let Some(quantile) = row.quantile {
                 name = format!("{name} quantile {quantile}");
             }
-            let lane = (row.number(0), 1, name);
+            let (lane, unit) = ((row.process_id, 1, name), row.unit.unwrap_or_default());
             if !self.counters.contains_key(&lane) {
-                texts.count(lane.2.len() + row.text(6).len())?;
+                texts.count(lane.2.len() + unit.len())?;
             }
             let counter = self.counters.entry(lane).or_default();
             if counter.unit.is_empty() {
-                counter.unit = row.text(6).to_owned();
+                counter.unit = unit.to_owned();
             }
-            counter.values.push((row.number(1).cast_signed(), value));
+            counter.values.push((row.ts_ns, value));
             Ok(())
         })
     }
@@ -297,14 +295,6 @@ impl Content {
     /// A time in nanoseconds that is known.
     fn signed(self, name: &str, ns: Option<i64>) -> Content {
         self.amount(name, ns.map(i64::cast_unsigned))
-    }
-
-    /// A number that is not null.
-    fn known(self, name: &str, row: &Row<'_>, column: usize) -> Content {
-        match row.known(column) {
-            Some(number) => self.note(name, |note| present(note, 3, number)),
-            None => self,
-        }
     }
 
     /// A text that is not null.
