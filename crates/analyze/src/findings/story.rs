@@ -3,8 +3,9 @@
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
 use tracequet_facts::fact::{
-    Allocation, AllocationLifetime, Callsite, EventType, FactSink, Frame, Gc, GcPause, Trace, Type,
+    Activity, Allocation, AllocationLifetime, Callsite, EventType, FactSink, Frame, Gc, GcPause, Trace, Type,
 };
+use tracequet_trace::guid::Guid;
 use tracequet_trace::time::Clock;
 
 pub(super) const S: i64 = 1_000_000_000;
@@ -41,6 +42,27 @@ impl Made {
             parent = self.frame(name, parent, &mut own);
         }
         parent
+    }
+
+    /// The same query of a user method, `repeats` times in each of seven activities; each takes `duration_ns`.
+    pub(super) fn queries(&mut self, repeats: i64, duration_ns: i64) {
+        let site = self.site(&["Shop.Baskets.Load()", "Client.Execute()"]);
+        for parent in 1..=7 {
+            for n in 0..repeats {
+                let row = Activity {
+                    start_ts_ns: n * 2 * MS,
+                    end_ts_ns: Some(n * 2 * MS + duration_ns),
+                    process_id: 7,
+                    callsite_id: site,
+                    provider_name: "SqlClientDiagnosticListener",
+                    name: "System.Data.SqlClient.WriteCommand",
+                    parent_activity_id: Guid([parent; 16]),
+                    start_fields: Some(r#"{"CommandText":"SELECT 1"}"#),
+                    ..Activity::default()
+                };
+                self.tables.add(&row);
+            }
+        }
     }
 
     pub(super) fn frame(&mut self, name: &str, parent: u32, own: &mut u32) -> u32 {

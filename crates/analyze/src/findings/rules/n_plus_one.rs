@@ -63,25 +63,6 @@ fn judge(look: &Look<'_>) -> Judged {
 #[cfg(test)]
 fn story(made: &mut crate::findings::story::Made, x: f64) {
     use crate::findings::story::MS;
-    use tracequet_facts::fact::{Activity, FactSink};
-    use tracequet_trace::guid::Guid;
 
-    let site = made.site(&["Shop.Baskets.Load()", "Client.Execute()"]);
-    let (repeats, duration) = ((x * 19.0) as i64 + 1, MS);
-    for parent in 1..=7 {
-        for n in 0..repeats {
-            let row = Activity {
-                start_ts_ns: n * 2 * MS,
-                end_ts_ns: Some(n * 2 * MS + duration),
-                process_id: 7,
-                callsite_id: site,
-                provider_name: "SqlClientDiagnosticListener",
-                name: "System.Data.SqlClient.WriteCommand",
-                parent_activity_id: Guid([parent; 16]),
-                start_fields: Some(r#"{"CommandText":"SELECT 1"}"#),
-                ..Activity::default()
-            };
-            made.tables.add(&row);
-        }
-    }
+    made.queries((x * 19.0) as i64 + 1, MS);
 }

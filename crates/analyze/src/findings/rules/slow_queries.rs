@@ -68,27 +68,7 @@ fn judge(look: &Look<'_>) -> Judged {
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
 fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::{MS, S};
-    use tracequet_facts::fact::{Activity, FactSink};
-    use tracequet_trace::guid::Guid;
+    use crate::findings::story::S;
 
-    let ns = |most: i64| (most as f64 * x) as i64;
-    let site = made.site(&["Shop.Baskets.Load()", "Client.Execute()"]);
-    let (repeats, duration) = (3, ns(2 * S));
-    for parent in 1..=7 {
-        for n in 0..repeats {
-            let row = Activity {
-                start_ts_ns: n * 2 * MS,
-                end_ts_ns: Some(n * 2 * MS + duration),
-                process_id: 7,
-                callsite_id: site,
-                provider_name: "SqlClientDiagnosticListener",
-                name: "System.Data.SqlClient.WriteCommand",
-                parent_activity_id: Guid([parent; 16]),
-                start_fields: Some(r#"{"CommandText":"SELECT 1"}"#),
-                ..Activity::default()
-            };
-            made.tables.add(&row);
-        }
-    }
+    made.queries(3, (2.0 * S as f64 * x) as i64);
 }
