@@ -4,10 +4,10 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use tracequet::Error;
 use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check, compare, incomparable};
 use tracequet::analyze::rules;
 use tracequet::report::TABLES;
-use tracequet::trace::error::Error;
 
 use super::check_report::{self, Facts, MAX_MARKDOWN};
 use super::names::Names;

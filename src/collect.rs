@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tracequet::trace::error::{Error, Result};
 use tracequet::trace::source::diagnostics::{ProviderText, parse_provider_texts};
 use tracequet::trace::source::live::{Live, Provider, Request};
+use tracequet::{Error, Result};
 
 use super::args::CollectArgs;
 use super::convert::{output, print};

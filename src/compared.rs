@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use tracequet::Error;
 use tracequet::analyze::check::{Run, incomparable, runs};
 use tracequet::analyze::diff::{By, Difference, Measured, Measurer, Options, difference, tables};
 use tracequet::analyze::heap::{self, Snapshot, snapshots};
 use tracequet::dataset::read::Recording;
-use tracequet::trace::error::Error;
 
 use super::check::Labels;
 use super::heap_diff::{self, HeapChange};

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use tracequet::trace::error::{Error, Severity};
+use tracequet::Error;
+use tracequet::trace::error::Severity;
 use tracequet::{Compression, Convert, DatasetLayout, Format, InputSummary, Step, Summary, convert_each, expand};
 
 use super::args::{ConvertArgs, OutputArgs};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
+use tracequet::Error;
 use tracequet::dataset::read::{Dataset, Found, TableFile, What};
-use tracequet::trace::error::Error;
 
 use super::output::{Outcome, print_note, print_result};
 use super::stored::{self, OpenDataset};

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
+use tracequet::Error;
 use tracequet::analyze::profile::perfetto::{self, Timeline};
 use tracequet::analyze::profile::{Choice, Profile, ProfileFormat, What, read_chosen};
 use tracequet::analyze::subjects::processor::Samples;
 use tracequet::dataset::table::schema;
 use tracequet::facts::code::own::OwnCode;
-use tracequet::trace::error::Error;
 
 use super::opened;
 use super::output::{Outcome, check_output, create_output, print_note};

@@ -2,8 +2,10 @@
 
 use std::io::{ErrorKind, Write};
 
+use tracequet::Error;
+use tracequet::dataset::error::{Difference, Evidence, Named};
 use tracequet::dataset::format::paths::ENTRIES;
-use tracequet::trace::error::{Difference, Error, Evidence, Named};
+use tracequet::trace::error::{Error as TraceError, Named as Subject};
 use tracequet::trace::source::Input;
 
 use super::text::clean;
@@ -42,12 +44,13 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 /// Prints an error. A closed standard error is ignored.
 pub fn print(error: &anyhow::Error) {
     let mut text = format!("tracequet: {}", shown(&chain(error)));
-    if let Some(advice) = error.downcast_ref().and_then(advice) {
+    let of_trace = of_trace(error);
+    if let Some(advice) = error.downcast_ref().and_then(advice).or_else(|| of_trace.and_then(trace_advice)) {
         text.push_str("; ");
         text.push_str(&advice);
     }
     text.push('\n');
-    if let Some(Error::Unreadable { path, offset, .. }) = error.downcast_ref()
+    if let Some(TraceError::Unreadable { path, offset, .. }) = of_trace
         && path.as_os_str() != "-"
         && let Ok(Input::Mapped(file)) = Input::open(path)
     {
@@ -76,8 +79,6 @@ fn advice(error: &Error) -> Option<String> {
         Error::Dataset { path, .. } if path.parent().is_some_and(|parent| parent.ends_with(ENTRIES)) => {
             "`tracequet convert --append` with its recording, or `tracequet dataset remove`, mends the dataset"
         }
-        Error::NotFound { what: Named::Process, .. } => "`tracequet ps` lists the processes that can be recorded",
-        Error::NotFound { what: Named::Events, .. } => "`tracequet inspect` lists processes and providers",
         Error::NotFound { what: Named::Recording, .. } => "choose one with --trace",
         Error::NotRecorded { what: Evidence::SurvivingRanges, .. } => {
             "`tracequet collect --for gc-survival` records them"
@@ -87,11 +88,31 @@ fn advice(error: &Error) -> Option<String> {
             "`tracequet collect --for lifetimes` records them"
         }
         Error::OverMemory(_) => "raise --memory",
-        Error::Damaged { .. } => "--strict treats damage as an error",
         Error::NotConverted { cause, .. } => return advice(cause),
+        Error::Trace(error) => return trace_advice(error),
         _ => return None,
     };
     Some(advice.to_owned())
+}
+
+fn trace_advice(error: &TraceError) -> Option<String> {
+    let advice = match error {
+        TraceError::NotFound { what: Subject::Process, .. } => {
+            "`tracequet ps` lists the processes that can be recorded"
+        }
+        TraceError::NotFound { what: Subject::Events, .. } => "`tracequet inspect` lists processes and providers",
+        TraceError::Damaged { .. } => "--strict treats damage as an error",
+        _ => return None,
+    };
+    Some(advice.to_owned())
+}
+
+/// The error of a recording or a process, alone or as one of the library.
+fn of_trace(error: &anyhow::Error) -> Option<&TraceError> {
+    match error.downcast_ref() {
+        Some(Error::Trace(error)) => Some(error),
+        _ => error.downcast_ref(),
+    }
 }
 
 /// A message as it is shown: names in it may come from a recording, and must not steer the terminal.

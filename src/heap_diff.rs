@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tracequet::Error;
 use tracequet::analyze::diff::{Held, TypeAmounts, TypeChange, Walked, heap_difference, held};
 use tracequet::analyze::heap::{HeapGraph, Retention, Snapshot, Step, read};
 use tracequet::dataset::read::Recording;
-use tracequet::trace::error::Error;
 
 use super::check_report;
 use super::text::{Columns, clean, count, counted, moment, size, wrapped};

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use tracequet::Error;
 use tracequet::inspect::{
     Collection, CollectionKind, DecodedBy, EventTypeCount, FrameNames, Inspection, frame_names, inspect_recording,
 };
-use tracequet::trace::error::{Error, Severity};
+use tracequet::trace::error::Severity;
 use tracequet::trace::reader::NO_SUBJECT;
 use tracequet::trace::reader::etl::EventManifests;
 use tracequet::trace::source::RecordingPath;

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use tracequet::Error;
 use tracequet::analyze::lifetime::{
     By, ChangeRow, FullCollection, Group, GroupRow, Growth, GrowthRow, Live, LiveRow, NAMES, Sums, TABLES, changes,
     growth, lifetimes_by, live_at,
 };
+use tracequet::dataset::error::Evidence;
 use tracequet::dataset::read::Recording;
-use tracequet::trace::error::{Error, Evidence};
 
 use super::output::{Outcome, print_result};
 use super::own::OwnArgs;

@@ -77,7 +77,7 @@ fn own_of_recording(input: &Path, tables: &[&str], own: OwnCode, request: Conver
     let opened = open_as(input, tables, request.own(own))?;
     if asked && opened.folder.is_none() {
         let what = "a dataset has the own code of its conversion, expected --own and --not-own with a recording, or with convert";
-        return Err(tracequet::trace::error::Error::Usage(what.into()).into());
+        return Err(tracequet::Error::Usage(what.into()).into());
     }
     Ok(opened)
 }

@@ -36,7 +36,7 @@ pub fn dataset_or_folder(input: &Path) -> anyhow::Result<OpenDataset> {
         let what = "is not there".to_owned();
         let path = tracequet::trace::source::store::shown(input);
         let expected = "a dataset: an address with a manifest.json below".to_owned();
-        return Err(tracequet::trace::error::Error::Dataset { path, what, expected }.into());
+        return Err(tracequet::Error::Dataset { path, what, expected }.into());
     }
     Ok(OpenDataset { dataset: Dataset::open(input)?, stored: None })
 }

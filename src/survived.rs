@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use tracequet::Error;
 use tracequet::analyze::survived::{Fate, Step, TABLES, survived};
-use tracequet::trace::error::Error;
 
 use super::output::{Outcome, print_result};
 use super::text::{Columns, moment};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tracequet::Compression;
-use tracequet::trace::error::Error;
+use tracequet::Error;
 use tracequet::trace::event::catalog;
 use tracequet::trace::guid::Guid;
 use tracequet::trace::reader::etl;

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 use tracequet::analyze::findings::{Finding, followed};
 use tracequet::dataset::read::{self, Scan};
 use tracequet::report;
-use tracequet::trace::error::{Error, Result};
+use tracequet::{Error, Result};
 
 use super::errors::exception;
 use super::feed::Stored;

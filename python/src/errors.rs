@@ -3,7 +3,8 @@
 use pyo3::exceptions::{PyOSError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tracequet::trace::error::Error;
+use tracequet::Error;
+use tracequet::trace::error::Error as TraceError;
 
 /// The exception that says what an error says, with path and offset where it has them.
 pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
@@ -17,13 +18,13 @@ pub fn exception(py: Python<'_>, error: &Error) -> PyErr {
                 None => PyOSError::new_err(message),
             };
         }
-        Error::Unreadable { path, offset, .. } | Error::Damaged { path, offset, .. } => {
+        Error::Trace(TraceError::Unreadable { path, offset, .. } | TraceError::Damaged { path, offset, .. }) => {
             make(py, "RecordingError", &message, Some(&path.display().to_string()), Some(*offset))
         }
         Error::Dataset { path, .. } => make(py, "DatasetError", &message, Some(&path.display().to_string()), None),
         error if error.is_of_request() => make(py, "UsageError", &message, None, None),
         Error::OverMemory(_) | Error::TooLarge(_) => make(py, "UsageError", &message, None, None),
-        Error::Unreachable(_) | Error::Refused(_) | Error::TimedOut(_) => {
+        Error::Trace(TraceError::Unreachable(_) | TraceError::Refused(_) | TraceError::TimedOut(_)) => {
             make(py, "ProcessError", &message, None, None)
         }
         _ => make(py, "Error", &message, None, None),

@@ -10,8 +10,8 @@ use std::time::Duration;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use tracequet::dataset::read::{Batches, Scan};
-use tracequet::trace::error::{Error, Result};
 use tracequet::{Convert, Summary};
+use tracequet::{Error, Result};
 
 use super::merge;
 

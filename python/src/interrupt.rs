@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use tracequet::trace::error::{Error, Result};
+use tracequet::{Error, Result};
 
 use super::errors::exception;
 

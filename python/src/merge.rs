@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
-use tracequet::trace::error::{Error, Result};
+use tracequet::{Error, Result};
 
 /// Adds the columns of one more recording's table. A column that one of them lacks may be null.
 pub fn add(table: &str, known: Option<Schema>, more: &Schema) -> Result<Schema> {

@@ -6,8 +6,9 @@ use std::sync::{Arc, PoisonError};
 
 use arrow_schema::{DataType, Field};
 use pyo3::prelude::*;
-use tracequet::trace::error::{Error, Result, Severity};
+use tracequet::trace::error::{Error as TraceError, Severity};
 use tracequet::{AddressType, Convert, DatasetLayout, Identities, Summary};
+use tracequet::{Error, Result};
 
 use super::errors::exception;
 use super::feed::{Reading, Summaries};
@@ -117,7 +118,7 @@ fn list(request: &Convert, stop: &AtomicBool) -> Result<(Vec<Found>, Vec<Failed>
         let alone = request.clone().inputs([input]).layout(DatasetLayout::Auto);
         let tables = match tracequet::tables(&alone) {
             Ok(tables) => tables,
-            Err(error @ (Error::Unreadable { .. } | Error::Io { .. })) if !one_alone => {
+            Err(error @ (Error::Trace(TraceError::Unreadable { .. }) | Error::Io { .. })) if !one_alone => {
                 failed.push((input.display().to_string(), error.to_string()));
                 continue;
             }

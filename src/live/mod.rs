@@ -16,7 +16,7 @@ mod watch;
 
 use std::time::Duration;
 
-use tracequet::trace::error::Error;
+use tracequet::Error;
 use tracequet::trace::source::diagnostics::Limits;
 
 use super::args::CollectArgs;

@@ -8,11 +8,12 @@ use super::super::lock::lock;
 use super::process::{Place, program_name};
 use super::session::{Interrupts, Reached, Recorded, Session, catch_interrupts};
 use super::until::{Happened, watch};
-use tracequet::trace::error::{Error, Result};
+use tracequet::trace::error::Error as TraceError;
 use tracequet::trace::source::diagnostics::port::Target;
 use tracequet::trace::source::diagnostics::{Listener, Reason};
 use tracequet::trace::time::format_utc;
 use tracequet::{Convert, Done, Expire, InputSummary, expire};
+use tracequet::{Error, Result};
 
 use super::super::output::{Outcome, print_note, print_result};
 use super::super::text::{clean, counted, duration, size};
@@ -171,7 +172,8 @@ impl Service<'_> {
     fn find(&self) -> Result<(Target, PathBuf)> {
         if let Some(listener) = &self.listener {
             let path = self.session.live.port.as_deref().unwrap_or_else(|| std::path::Path::new(""));
-            let absent = || Error::Unreachable(format!("no process with DOTNET_DiagnosticPorts={}", path.display()));
+            let absent =
+                || TraceError::Unreachable(format!("no process with DOTNET_DiagnosticPorts={}", path.display()));
             let (target, info) = listener.newest().ok_or_else(absent)?;
             return Ok((target, PathBuf::from(format!("{}-{}", program_name(&info), info.process))));
         }
@@ -221,9 +223,12 @@ impl Service<'_> {
                 Round::Impossible(error)
             }
             // The process has just ended.
-            Err(error @ (Error::Unreachable(_) | Error::NotFound { .. } | Error::TimedOut(_) | Error::Refused(_))) => {
-                Round::Absent(error)
-            }
+            Err(Error::Trace(
+                error @ (TraceError::Unreachable(_)
+                | TraceError::NotFound { .. }
+                | TraceError::TimedOut(_)
+                | TraceError::Refused(_)),
+            )) => Round::Absent(error.into()),
             Err(error @ Error::Usage(_)) => Round::Absent(error),
             Err(error) => Round::Failed(error),
         })

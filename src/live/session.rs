@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tracequet::trace::error::{Error, Result};
 use tracequet::trace::source::diagnostics::port::{SessionRequest, Target};
 use tracequet::trace::source::diagnostics::{
     Control, Launched, Limits, PortRecording, Reason, exit_text, flush_types, launch, listen,
 };
 use tracequet::{Collected, Convert, Progress, collect_port};
+use tracequet::{Error, Result};
 
 use super::super::convert::print;
 use super::super::interrupt::{end, on_interrupt};

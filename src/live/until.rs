@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::condition::{Condition, ConditionWatch, providers};
-use tracequet::trace::error::{Error, Problem, Result};
+use tracequet::trace::error::Problem;
 use tracequet::trace::event::{self, Event, EventInfo, EventVisitor};
 use tracequet::trace::reader::{Order, TypeId};
 use tracequet::trace::source::Input;
 use tracequet::trace::source::diagnostics::port::{Rundown, SessionRequest, Target, WhenFull};
 use tracequet::trace::source::diagnostics::{Control, Limits, PortRecording, Reason};
+use tracequet::{Error, Result};
 
 /// Memory of the process for events that were not read yet.
 const BUFFER_MB: u32 = 16;

@@ -1,8 +1,8 @@
 //! Makes a session request from the options about providers.
 
-use tracequet::trace::error::{Error, Result};
 use tracequet::trace::source::diagnostics::port::{EventFilter, Provider, Rundown, SessionRequest, WhenFull};
 use tracequet::trace::source::diagnostics::{Presets, Wanted, merge, parse_clr_events, parse_providers};
+use tracequet::{Error, Result};
 
 use super::args::{LiveArgs, RundownArg, WhenFullArg};
 use super::fields::RUNTIME;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tracequet::trace::error::Error;
+use tracequet::dataset::error::Error;
 use tracequet::{Convert, Summary, batches};
 
 const SAMPLE: &str = "samples/gc-churn.nettrace";

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use tracequet::dataset::error::Error;
 use tracequet::dataset::read::Dataset;
 use tracequet::dataset::read::arrow_array::cast::AsArray;
 use tracequet::dataset::read::arrow_array::types::Int32Type;
 use tracequet::dataset::read::arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
-use tracequet::trace::error::Error;
+use tracequet::trace::error::Error as TraceError;
 use tracequet::{AddressType, Convert, Format, Identities, Summary, batches, convert, tables};
 
 type Collected = BTreeMap<String, Vec<RecordBatch>>;
@@ -157,9 +158,9 @@ fn several_recordings_are_told_apart_and_a_broken_one_is_left_out() {
     let alone = Convert::default().inputs([&broken]);
     assert!(matches!(
         batches(&alone, &mut |_| ControlFlow::Continue(()), &mut |_| true),
-        Err(Error::Unreadable { .. })
+        Err(Error::Trace(TraceError::Unreadable { .. }))
     ));
-    assert!(matches!(tables(&alone), Err(Error::Unreadable { .. })));
+    assert!(matches!(tables(&alone), Err(Error::Trace(TraceError::Unreadable { .. }))));
     let nothing = Convert::default();
     assert!(matches!(batches(&nothing, &mut |_| ControlFlow::Continue(()), &mut |_| true), Err(Error::Usage(_))));
 }

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use tracequet::dataset::error::{Error, Result};
 use tracequet::dataset::read::{Column, Dataset, Layout};
-use tracequet::trace::error::{Error, Result};
 use tracequet::{AddressType, Compression, Convert, DatasetLayout, Format, convert};
 
 /// A recording with 3,400 moved ranges, and one without any.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tracequet::trace::error::Error;
+use tracequet::Error;
 use tracequet::trace::source::live::{Ending, Feed, Live, Packet};
 use tracequet::{Convert, collect_etw};
 

@@ -1,8 +1,8 @@
 //! What answers over a dataset hold of its tables in memory is bounded.
 
 use tracequet::analyze::{cohort, heap, lifetime, metrics, profile, survived};
+use tracequet::dataset::error::Error;
 use tracequet::dataset::read::{Dataset, Recording};
-use tracequet::trace::error::Error;
 use tracequet::{Convert, convert};
 
 /// The answers of which a table (or its text) has more than is held, with that table.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use tracequet::dataset::error::Result;
 use tracequet::dataset::read::{Dataset, Table};
-use tracequet::trace::error::Result;
 use tracequet::{Convert, convert};
 
 const I32: u8 = 5;

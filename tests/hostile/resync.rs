@@ -352,7 +352,7 @@ fn times_beyond_64_bits_are_told() {
 
 #[test]
 fn strict_stops_at_the_first_damage_and_writes_nothing() {
-    use tracequet::trace::error::Error;
+    use tracequet::trace::error::Error as TraceError;
     use tracequet::{Convert, convert};
     let folder = tempfile::tempdir().expect("a folder");
     let bytes = long(Form::V4, 3).end();
@@ -362,7 +362,7 @@ fn strict_stops_at_the_first_damage_and_writes_nothing() {
     let out = folder.path().join("out");
     let request = |input: &std::path::Path| Convert::new([input], &out).overwrite(true);
     match convert(&request(&damaged).strict(true), &mut |_| {}) {
-        Err(Error::Damaged { path, offset, .. }) => {
+        Err(tracequet::Error::Trace(TraceError::Damaged { path, offset, .. })) => {
             assert_eq!(path, damaged);
             assert!((2000..6000).contains(&offset), "{offset}");
         }

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use tracequet::analyze::heap::{HeapGraph, Retention, read, snapshot};
 use tracequet::dataset::read::Dataset;
-use tracequet::trace::error::{Error, Result};
+use tracequet::trace::error::Error as TraceError;
 use tracequet::trace::reader::gcdump::read as read_dump;
 use tracequet::trace::source::Input;
-use tracequet::{Convert, Summary, convert};
+use tracequet::{Convert, Error, Result, Summary, convert};
 
 use crate::hostile::limits::{is_alone, peak_mb};
 use crate::support;
@@ -208,7 +208,9 @@ fn damage_is_an_error_and_never_a_panic() {
     let graph_ends = whole.len() - (11 + 4 + 8 + 4 + 7 + 4);
     for length in 60..whole.len() {
         match convert_bytes(&whole[..length]) {
-            Err(Error::Unreadable { .. }) => assert!(length < graph_ends, "cut at {length} of {}", whole.len()),
+            Err(Error::Trace(TraceError::Unreadable { .. })) => {
+                assert!(length < graph_ends, "cut at {length} of {}", whole.len())
+            }
             Ok((objects, .., problems)) => {
                 assert!(length >= graph_ends && objects == 2 && problems == ["damaged_dump"], "cut at {length}");
             }
@@ -219,7 +221,7 @@ fn damage_is_an_error_and_never_a_panic() {
         let mut bytes = whole.clone();
         bytes[spot] ^= [0x01, 0x80, 0xFF][spot % 3];
         if let Err(error) = convert_bytes(&bytes) {
-            assert!(matches!(error, Error::Unreadable { .. }), "{spot}: {error}");
+            assert!(matches!(error, Error::Trace(TraceError::Unreadable { .. })), "{spot}: {error}");
         }
     }
     let mut old = whole.clone();

@@ -9,8 +9,8 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use tracequet::analyze::survived::{self, Step};
+use tracequet::dataset::error::Result;
 use tracequet::dataset::read::{Column, Recording};
-use tracequet::trace::error::Result;
 use tracequet::trace::source::live::Live;
 use tracequet::{Convert, Summary, collect_etw, convert};
 

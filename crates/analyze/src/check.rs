@@ -8,8 +8,8 @@ mod sample;
 
 use std::collections::{BTreeSet, HashSet};
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Dataset;
-use tracequet_trace::error::Result;
 
 pub use self::baseline::{Baseline, ENOUGH, Since};
 use self::candidate::{Candidate, candidates};

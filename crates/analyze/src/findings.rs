@@ -22,10 +22,10 @@ mod verdict;
 mod windows;
 mod words;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::arrow_array::RecordBatch;
 use tracequet_dataset::read::{Column, Recording};
 use tracequet_facts::fact;
-use tracequet_trace::error::{Error, Result};
 
 use self::picture::Picture;
 use super::lifetime::{Lifetime, found_lifetimes};

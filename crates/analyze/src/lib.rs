@@ -1,7 +1,7 @@
 //! Answers from the tables of a dataset, independent of the format of the recording.
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::{Error, Result};
 
 mod allowance;
 pub mod check;

@@ -9,10 +9,10 @@ mod rows;
 mod seen;
 mod types;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::arrow_array::RecordBatch;
 use tracequet_dataset::read::rows::{Row, rows_of};
 use tracequet_dataset::read::{Dataset, Recording};
-use tracequet_trace::error::{Error, Result};
 
 use super::{HeldTexts, held};
 use definition::full_name;

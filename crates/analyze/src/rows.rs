@@ -1,8 +1,8 @@
 //! Reads a table row by row, within the bound of memory.
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
 use tracequet_dataset::read::rows::{Row, rows_of};
-use tracequet_trace::error::{Error, Result};
 
 use crate::held;
 

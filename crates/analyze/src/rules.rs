@@ -5,7 +5,7 @@ mod amount;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use tracequet_trace::error::{Error, Result};
+use tracequet_dataset::error::{Error, Result};
 
 use self::amount::{Kind, Number};
 use super::metrics::{Definition, definitions};

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
 
+use tracequet_dataset::error::{Error, Named, Result};
 use tracequet_dataset::read::Recording;
 use tracequet_facts::fact::NON_GC_HEAP;
-use tracequet_trace::error::{Error, Named, Result};
 
 use self::ranges::{Range, Ranges};
 use super::{HeldTexts, held};

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::format::{AddressType, Format, Summed, paths, tag_of};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::views;
 use tracequet_dataset::write::{DatasetWriter, TableSink};
-use tracequet_trace::error::Result;
 
 use super::hashed::trace_key;
 use super::lake::entries;

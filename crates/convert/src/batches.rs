@@ -8,12 +8,13 @@ use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::AddressType;
 use tracequet_dataset::table::names::safe;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
 use tracequet_dataset::write::BatchSink;
-use tracequet_trace::error::{Error, Problem, Result};
+use tracequet_trace::error::{Error as TraceError, Problem};
 use tracequet_trace::event::{Event, EventInfo, EventVisitor, Resolver};
 use tracequet_trace::reader::callback::{self, Record};
 use tracequet_trace::reader::etl::EventManifests;
@@ -70,7 +71,7 @@ pub struct Rows<'a> {
 /// )?;
 /// assert_eq!(rows, 3400);
 /// assert!(!summary.is_some_and(|summary| summary.has_losses()));
-/// # Ok::<(), tracequet_trace::error::Error>(())
+/// # Ok::<(), tracequet_dataset::error::Error>(())
 /// ```
 pub fn batches(
     request: &Convert,
@@ -179,8 +180,8 @@ fn shape(request: &Convert, trace_id: Option<String>) -> Shape {
 /// The recordings of a request. An invalid address, or one of a kind that cannot be read, fails the request.
 fn recordings(request: &Convert, fetches: &Fetches) -> Result<Vec<(usize, RecordingPath)>> {
     for address in request.inputs.iter().filter_map(|input| RecordingPath::of_file(input).address()) {
-        if let Err(error @ Error::Usage(_)) = store::open(&address?) {
-            return Err(error);
+        if let Err(error @ TraceError::Usage(_)) = store::open(&address?) {
+            return Err(error.into());
         }
     }
     Ok(inputs::recordings(&request.inputs, fetches))
@@ -188,7 +189,7 @@ fn recordings(request: &Convert, fetches: &Fetches) -> Result<Vec<(usize, Record
 
 /// Whether an error is about the recording, and not about the request.
 fn is_about(error: &Error, recording: &Path) -> bool {
-    matches!(error, Error::Unreadable { path, .. } | Error::Io { path, .. } if path == recording)
+    matches!(error, Error::Trace(TraceError::Unreadable { path, .. }) | Error::Io { path, .. } if path == recording)
 }
 
 fn add(tables: &mut Vec<TableSummary>, written: impl Iterator<Item = TableSummary>) {

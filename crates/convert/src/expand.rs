@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
-use tracequet_trace::error::{Error, Named, Result};
+use tracequet_dataset::error::{Error, Result};
+use tracequet_trace::error::{Error as TraceError, Named};
 use tracequet_trace::reader::Format;
 use tracequet_trace::source::store::is_address;
 use tracequet_trace::source::{A_DATASET, HEAD, is_dataset};
@@ -59,7 +60,7 @@ pub fn expand(arguments: &[PathBuf], output: &Path) -> Result<Expanded> {
             matching(PathBuf::new(), &parts, MAX_DEPTH, &mut found.inputs)?;
             if found.inputs.len() == before {
                 let message = format!("{}: no file has a name like this", argument.display());
-                return Err(Error::NotFound { what: Named::Path, message });
+                return Err(TraceError::NotFound { what: Named::Path, message }.into());
             }
         } else {
             found.inputs.push(argument.clone());

@@ -6,9 +6,9 @@ use std::thread::JoinHandle;
 use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::paths::NO_RECORDING;
 use tracequet_dataset::table::names::safe;
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::is_address;
 use tracequet_trace::source::{FileIdentity, RecordingPath};
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use tracequet_trace::error::Result;
+use tracequet_dataset::error::Result;
 use tracequet_trace::source::{FileIdentity, RecordingPath};
 
 use super::hashed;

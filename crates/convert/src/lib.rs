@@ -28,7 +28,7 @@ mod summary;
 
 use std::path::{Path, PathBuf};
 
-use tracequet_trace::error::{Error, Result};
+use tracequet_dataset::error::{Error, Result};
 use tracequet_trace::event::Resolver;
 use tracequet_trace::reader;
 use tracequet_trace::reader::etl::EventManifests;

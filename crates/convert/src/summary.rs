@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use tracequet_dataset::error::Error;
 use tracequet_dataset::format::Status;
 use tracequet_dataset::write::WrittenTable;
 use tracequet_facts::{FrameCounts, ProblemSummary};
-use tracequet_trace::error::{Error, Severity};
+use tracequet_trace::error::{Error as TraceError, Severity};
 use tracequet_trace::reader::TraceInfo;
 use tracequet_trace::source::FileIdentity;
 
@@ -97,7 +98,7 @@ pub struct FailedInput {
 impl FailedInput {
     /// Of a recording that nothing more is known of.
     pub(super) fn of(path: PathBuf, error: &Error) -> FailedInput {
-        let offset = if let Error::Unreadable { offset, .. } = error { Some(*offset) } else { None };
+        let offset = if let Error::Trace(TraceError::Unreadable { offset, .. }) = error { Some(*offset) } else { None };
         FailedInput {
             trace_id: key_of_place(&path),
             path,

@@ -8,8 +8,8 @@ use tracequet_analyze::diff::{
 };
 use tracequet_analyze::metrics::definition_of;
 use tracequet_analyze::profile::{Unit, What};
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Dataset;
-use tracequet_trace::error::Result;
 
 use crate::document::{Parts, document};
 use crate::flame::Room;

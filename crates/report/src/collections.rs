@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use tracequet_analyze::subjects::collections::Collection as Row;
 use tracequet_analyze::subjects::pauses::{Pause, Pauses, Stop};
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::html::{Cell, Head, Rows, numbers, words};
 use crate::read::each;

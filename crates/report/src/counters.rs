@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::html::{Cell, Rows, cut, escaped, numbers, words};
 use crate::read::each;

@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use tracequet_analyze::findings::{Finding, Verdict, followed, rule};
 use tracequet_analyze::metrics::{Metric, definition_of, metrics};
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::document::Parts;
 use crate::html::{Cell, Rows, escaped, numbers, words};

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::profile::{Code, Function, Profile, Sample};
-use tracequet_trace::error::Result;
+use tracequet_dataset::error::Result;
 
 use crate::html::{Cell, Rows, cut, numbers, shown, words};
 use crate::packed::Bytes;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::profile::{Function, Profile};
-use tracequet_trace::error::Result;
+use tracequet_dataset::error::Result;
 
 use crate::flame::{Kept, MAX_MERGED, MAX_NODES, MAX_PACKED, MAX_ROWS, MIN_SHARE, Names, Room, kept};
 use crate::html::{Cell, Rows, numbers, words};

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::collection::{collects, leaves};
-use tracequet_trace::error::Result;
+use tracequet_dataset::error::Result;
 
 use crate::collections::Collection;
 use crate::packed::Bytes;

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::collection::collects;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::collections::{Collection, Collections};
 use crate::follow::Follow;

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use tracequet_analyze::check::{Run, runs};
 use tracequet_analyze::metrics::definition_of;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Dataset;
-use tracequet_trace::error::Result;
 
 use crate::document::{Parts, document};
 use crate::html::{Cell, Head, Rows, cut, escaped, numbers, words};

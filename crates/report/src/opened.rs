@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use foldhash::fast::RandomState;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::collections::{Collection, Collections, GENERATIONS};
 use crate::html::{Cell, Rows, escaped, numbers, words};

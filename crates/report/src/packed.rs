@@ -6,7 +6,7 @@ use std::path::Path;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use tracequet_trace::error::{Error, Result};
+use tracequet_dataset::error::{Error, Result};
 
 /// Little-endian numbers, one after the other.
 #[derive(Debug, Default)]

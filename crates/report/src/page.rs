@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use tracequet_analyze::heap::KeptWalk;
 use tracequet_analyze::profile::{self, Profile, Unit, What};
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::collections::Collections;
 use crate::counters::counters;

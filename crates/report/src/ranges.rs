@@ -1,7 +1,7 @@
 //! Reads tables of ranges. They have millions of rows, so that columns are taken as slices where they can be.
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::{Column, Recording};
-use tracequet_trace::error::Result;
 
 /// A range that survived a collection.
 #[derive(Clone, Copy, Debug)]

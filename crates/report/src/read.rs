@@ -1,7 +1,7 @@
 //! Reads tables row by row. A table that the dataset lacks has no rows.
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::{Column, Recording};
-use tracequet_trace::error::Result;
 
 /// A row of chosen columns.
 pub(crate) struct Row<'r> {

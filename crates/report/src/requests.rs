@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 use tracequet_analyze::subjects::pauses::{self, Pauses};
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::read::each;

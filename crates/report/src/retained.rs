@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::heap::{self, HeapGraph, KeptWalk, Paths, Retention, TypeRow};
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::{Error, Result};
 
 use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::units::{count, counted, size};

@@ -1,8 +1,8 @@
 //! Waits and compiled methods: what takes time at call sites, by the method that it belongs to.
 
 use tracequet_analyze::profile::Profile;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::html::{Cell, Head, Rows, numbers, words};
 use crate::owners::Owners;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use tracequet_analyze::findings::query_text;
 use tracequet_analyze::subjects::processor::{State, is_of_runtime};
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::read::{Row, each};
 use crate::tasks::{LEAF, each_leaf};

@@ -6,8 +6,8 @@ use foldhash::fast::RandomState;
 use tracequet_analyze::profile::{Profile, What};
 use tracequet_analyze::subjects::allocations::{SOURCES, rank};
 use tracequet_analyze::subjects::processor::{State, is_of_runtime};
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::html::{Cell, Head, Rows, cut, numbers, words};
 use crate::owners::Owners;

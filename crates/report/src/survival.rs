@@ -6,8 +6,8 @@ use std::fmt::Write;
 use foldhash::fast::RandomState;
 use tracequet_analyze::cohort::{self, CohortRow};
 use tracequet_analyze::collection::collects;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::collections::Collections;
 use crate::html::{Cell, Rows, numbers, words};

@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::read::{Row, add, each};

@@ -39,42 +39,6 @@ pub enum Error {
         /// What was expected there.
         expected: String,
     },
-    /// A dataset, or a table of one, is missing, damaged, or of another version.
-    #[error("{path}: {what}, expected {expected}")]
-    Dataset {
-        /// The directory or the file.
-        path: PathBuf,
-        /// What was found.
-        what: String,
-        /// What should have been there.
-        expected: String,
-    },
-    /// A dataset, or a part of one, was written by another version, with other columns.
-    #[error("{path}: {what}, expected {expected}")]
-    OtherVersion {
-        /// The file that says so.
-        path: PathBuf,
-        /// The version that it has.
-        what: String,
-        /// The version of now.
-        expected: String,
-    },
-    /// The dataset is written in another way than what is to be added.
-    #[error("{path}: its {difference}, so nothing is added")]
-    Incompatible {
-        /// The directory.
-        path: PathBuf,
-        /// How it is written.
-        difference: Difference,
-    },
-    /// What is to be written is there already.
-    #[error("{path} exists already")]
-    Exists {
-        /// The directory or the address.
-        path: PathBuf,
-        /// Whether a request can replace it.
-        replaceable: bool,
-    },
     /// A recording is damaged, and the request was to stop there.
     #[error("{path}: at byte {offset}: {what}; nothing was written, because damage was to be an error")]
     Damaged {
@@ -85,14 +49,6 @@ pub enum Error {
         /// What is wrong there.
         what: String,
     },
-    /// The tables of a live recording could not be written; the recording is kept.
-    #[error("{cause}; what was recorded is in {kept}: convert it where there is room")]
-    NotConverted {
-        /// The recording.
-        kept: PathBuf,
-        /// Why.
-        cause: Box<Error>,
-    },
     /// What the request names is not there.
     #[error("{message}")]
     NotFound {
@@ -101,27 +57,6 @@ pub enum Error {
         /// What was looked for, where, and what is there instead.
         message: String,
     },
-    /// The recording does not have the events that the answer is made of.
-    #[error("{message}")]
-    NotRecorded {
-        /// The events.
-        what: Evidence,
-        /// What is missing, and by which keywords it is recorded.
-        message: String,
-    },
-    /// A batch does not have a column, or has it with a type that cannot be used.
-    #[error("column {column}: {found}, expected {expected}")]
-    MissingColumn {
-        /// The column.
-        column: String,
-        /// What is there instead.
-        found: String,
-        /// What should be there.
-        expected: String,
-    },
-    /// The answer takes more memory than the request allows.
-    #[error("{0}")]
-    OverMemory(String),
     /// The input has more of something than is ever held.
     #[error("{0}")]
     TooLarge(String),
@@ -134,10 +69,10 @@ pub enum Error {
     /// There was no answer in time.
     #[error("{0}")]
     TimedOut(String),
-    /// The request itself cannot be carried out: options that exclude each other, an output that exists already.
+    /// The request itself cannot be carried out: options that exclude each other, an address of no known kind.
     #[error("{0}")]
     Usage(String),
-    /// A shipped schema or the Arrow and Parquet writers refused; this is a defect of tracequet.
+    /// A shipped file or a thread of our own failed; this is a defect of tracequet.
     #[error("internal: {0}")]
     Internal(String),
 }
@@ -154,64 +89,14 @@ pub enum Named {
     Events,
     /// A provider of events that the system knows.
     Provider,
-    /// A recording of a dataset.
-    Recording,
-    /// A collection of a recording.
-    Collection,
-    /// A table.
-    Table,
     /// A file or a directory.
     Path,
-}
-
-/// How a dataset is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Difference {
-    /// For one recording, without keys.
-    OneRecording,
-    /// As files of this format.
-    Format(&'static str),
-    /// With addresses of this type.
-    AddressType(&'static str),
-}
-
-impl std::fmt::Display for Difference {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Difference::OneRecording => write!(f, "tables are those of one recording, without keys"),
-            Difference::Format(name) => write!(f, "tables are {name} files"),
-            Difference::AddressType(name) => write!(f, "addresses are {name}"),
-        }
-    }
-}
-
-/// Events that an answer is made of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Evidence {
-    /// The ranges of memory that survive collections.
-    SurvivingRanges,
-    /// A walk of the heap.
-    HeapWalk,
-    /// Allocations with the addresses of their objects.
-    AllocatedObjects,
-    /// Activity ids of events.
-    Activities,
 }
 
 impl Error {
     /// Whether the request is at fault, not its input nor the system: it fails again, whatever the recording.
     pub fn is_of_request(&self) -> bool {
-        matches!(
-            self,
-            Error::Usage(_)
-                | Error::Exists { .. }
-                | Error::Incompatible { .. }
-                | Error::NotFound { .. }
-                | Error::NotRecorded { .. }
-                | Error::MissingColumn { .. }
-        )
+        matches!(self, Error::Usage(_) | Error::NotFound { .. })
     }
 
     /// Wraps an I/O error with the path it happened on.

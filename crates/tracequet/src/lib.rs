@@ -166,12 +166,13 @@ pub use tracequet_convert::{
     convert, convert_each, expand, expire, fetch_dataset, is_recording_name, relabel, remove, repair, tables, unpacked,
 };
 pub use tracequet_dataset as dataset;
+pub use tracequet_dataset::error::{Error, Result};
 pub use tracequet_dataset::read::{Column, Dataset, Recording, Scan, Table};
 pub use tracequet_facts as facts;
 pub use tracequet_facts::ProblemSummary;
 pub use tracequet_report as report;
 pub use tracequet_trace as trace;
-pub use tracequet_trace::error::{Error, Problem, Result, Severity};
+pub use tracequet_trace::error::{Problem, Severity};
 pub use tracequet_trace::source::Input;
 
 #[cfg(doctest)]

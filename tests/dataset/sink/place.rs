@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use tracequet::dataset::error::{Error, Result};
 use tracequet::dataset::write::{Compression, DatasetWriter, Format};
-use tracequet::trace::error::{Error, Result};
 
 use super::*;
 

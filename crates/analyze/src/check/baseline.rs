@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Dataset;
-use tracequet_trace::error::Result;
 use tracequet_trace::time::{format_utc, system_time_to_utc_ns};
 
 use super::candidate::{Candidate, LabelTest, candidates, read};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::{Dataset, RecordingInfo};
-use tracequet_trace::error::Result;
 
 use super::fingerprint::fingerprints;
 use super::run::Run;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::arrow_array::RecordBatch;
 use tracequet_dataset::read::{Column, Dataset, Table};
-use tracequet_trace::error::Result;
 
 use super::run::Run;
 

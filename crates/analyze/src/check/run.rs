@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::metrics::{Metric, Missing, definition_of};
 use crate::rules::Rule;
-use tracequet_trace::error::Result;
+use tracequet_dataset::error::Result;
 
 /// A recording as a rule sees it.
 #[derive(Clone, Debug)]

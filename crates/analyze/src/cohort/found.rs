@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
 use tracequet_facts::fact::GcCohort;
-use tracequet_trace::error::{Error, Result};
 
 use super::lineage::{CohortRow, Lineage, MAX_PIECES};
 use crate::collection::{Collection, ReadCollections, SpilledCollections};

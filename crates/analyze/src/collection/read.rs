@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use tracequet_dataset::error::{Error, Evidence, Result};
 use tracequet_dataset::read::Recording;
 use tracequet_dataset::row;
-use tracequet_trace::error::{Error, Evidence, Result};
 
 use super::rules::{Bound, Collection, Range};
 use crate::held;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_facts::fact::{Fact, GcMovedRange, GcSurvivingRange};
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::temporary;
 
 use super::packed_rows::{PackedRows, Unpacked};

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::{Error, Result};
 
 use super::names::placed;
 use super::place::{By, Place};

@@ -3,7 +3,7 @@
 use super::measure::Measured;
 use crate::check::{CHANCE, Run, compare};
 use crate::metrics::{Better, definition_of};
-use tracequet_trace::error::Result;
+use tracequet_dataset::error::Result;
 
 /// A metric whose median is another one.
 #[derive(Clone, Debug)]

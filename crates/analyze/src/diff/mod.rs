@@ -21,7 +21,7 @@ pub use self::sections::{Per, Row, Section, Side, Value};
 pub use self::sums::{Absent, Subject, Sum};
 pub use crate::heap::Held;
 
-use tracequet_trace::error::Result;
+use tracequet_dataset::error::Result;
 
 /// How two sides are compared.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use super::place::By;
 use crate::heap::Texts;

@@ -1,7 +1,7 @@
 //! What holds the objects of which there are more and more, where the recording has a dump of the heap, too.
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::{Error, Result};
 
 use super::judge::Finding;
 use super::verdict::Verdict;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Column;
 use tracequet_dataset::read::rows::{Row as Typed, rows_of};
 use tracequet_dataset::table::schema;
-use tracequet_trace::error::Result;
 
 use super::collections::{Collections, HeapGeneration, Mark, Sizes};
 use super::queries::{CALLS, Queries, Query, Statement};

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tracequet_trace::error::{Error, Result};
+use tracequet_dataset::error::{Error, Result};
 
 use super::addresses::Addresses;
 use super::csr::{Counted, Csr, NOWHERE};

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
+use tracequet_dataset::error::Result;
 use tracequet_facts::fact::{Fact, HeapDominator};
-use tracequet_trace::error::Result;
 
 use super::build::{Names, RootRow, build};
 use super::graph::HeapGraph;

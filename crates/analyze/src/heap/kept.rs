@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
 use tracequet_facts::fact::Fact;
-use tracequet_trace::error::{Error, Result};
 
 use super::graph::HeapGraph;
 use super::limit::Limit;

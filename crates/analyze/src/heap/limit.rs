@@ -1,6 +1,6 @@
 //! How much memory a heap graph may take.
 
-use tracequet_trace::error::{Error, Result};
+use tracequet_dataset::error::{Error, Result};
 
 use super::addresses::Addresses;
 use super::walk::Walk;

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 use tracequet_dataset::read::rows::Row;
 use tracequet_dataset::row;
-use tracequet_trace::error::Result;
 
 use super::build::{Names, RootRow, build};
 use super::graph::HeapGraph;

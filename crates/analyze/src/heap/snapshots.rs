@@ -1,7 +1,7 @@
 //! The snapshots of a recording: collections in which the heap was walked.
 
+use tracequet_dataset::error::{Error, Evidence, Named, Result};
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::{Error, Evidence, Named, Result};
 
 use crate::rows::each_row;
 

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use tracequet_trace::error::{Error, Result};
+use tracequet_dataset::error::{Error, Result};
 
 /// Bytes of all texts. The names of a hundred thousand types have some 10 MB.
 const MAX_TEXT: u64 = 256 << 20;

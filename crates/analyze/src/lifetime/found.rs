@@ -1,8 +1,8 @@
 //! The lifetimes of a recording: from the tables of a dataset, or from what was kept while it was converted.
 
+use tracequet_dataset::error::{Error, Evidence, Result};
 use tracequet_dataset::read::Recording;
 use tracequet_facts::fact::AllocationLifetime;
-use tracequet_trace::error::{Error, Evidence, Result};
 use tracequet_trace::guid::Guid;
 
 use super::heap::Heaps;

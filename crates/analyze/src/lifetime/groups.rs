@@ -1,7 +1,7 @@
 //! Lifetimes by type, and by the method that allocates.
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use super::found::lifetimes;
 use super::names::{By, Group, Groups};

@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use super::found::lifetimes;
 use super::life::{Fate, Lifetime};

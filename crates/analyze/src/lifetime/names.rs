@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use super::life::Lifetime;
 use super::samples::Sample;

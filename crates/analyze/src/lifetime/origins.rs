@@ -1,7 +1,7 @@
 //! Where the objects of a heap dump were allocated: samples that lie in the dump lend it their stacks.
 
+use tracequet_dataset::error::{Error, Evidence, Result};
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::{Error, Evidence, Result};
 
 use super::found::lifetimes_until;
 use super::life::Fate;

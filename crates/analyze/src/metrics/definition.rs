@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
-use tracequet_trace::error::{Error, Result};
+use tracequet_dataset::error::{Error, Result};
 
 use super::needs::{Missing, Need};
 

@@ -2,8 +2,8 @@
 //! what the figures need.
 
 use arrow_array::RecordBatch;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Column;
-use tracequet_trace::error::Result;
 
 use super::definition::{Definition, Metric, Owner, Take, definitions};
 use super::groups::{Groups, Texts};

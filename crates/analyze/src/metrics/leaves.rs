@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use foldhash::fast::RandomState;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Column;
-use tracequet_trace::error::Result;
 
 use super::definition::{OfFrame, UNKNOWN};
 

@@ -3,8 +3,8 @@
 use arrow_array::RecordBatch;
 use serde::Deserialize;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Column;
-use tracequet_trace::error::Result;
 
 /// The tables that say it.
 pub(super) const TABLES: [&str; 3] = [SESSION, KINDS, PROCESSES];

@@ -1,8 +1,8 @@
 //! Selects the rows of a batch for a definition.
 
 use arrow_array::{Array, RecordBatch};
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Column;
-use tracequet_trace::error::Result;
 
 use super::definition::{Definition, Values};
 

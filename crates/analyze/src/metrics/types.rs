@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use arrow_array::RecordBatch;
 use foldhash::fast::RandomState;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Column;
-use tracequet_trace::error::Result;
 
 /// Types that are remembered, and bytes of their names. Others have no name.
 const MOST_TYPES: usize = 1 << 18;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use tracequet_dataset::error::{Error, Evidence, Result};
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::{Error, Evidence, Result};
 
 use super::labels::Labels;
 use super::model::What;

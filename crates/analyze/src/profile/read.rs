@@ -4,8 +4,9 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use foldhash::fast::RandomState;
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::{Column, Recording};
-use tracequet_trace::error::{Error, Result, did_you_mean};
+use tracequet_trace::error::did_you_mean;
 
 use super::choice::{Choice, Filter};
 use super::labels::Labels;

@@ -1,7 +1,7 @@
 //! Sampled allocations: which samples count where a recording has several kinds that stand for the same bytes.
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::rows::each_row;
 

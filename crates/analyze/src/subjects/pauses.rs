@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::metrics::{Metric, Missing, metrics};
 use crate::rows::each_row;

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::error::Result;
 
 use crate::held;
 use crate::rows::each_row;

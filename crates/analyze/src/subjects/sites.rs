@@ -1,8 +1,8 @@
 //! Call sites of a recording: their own code, and what their frames are.
 
 use arrow_array::RecordBatch;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::{Column, Recording};
-use tracequet_trace::error::Result;
 
 use super::texts::Texts;
 

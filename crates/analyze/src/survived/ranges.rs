@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::{Column, Recording};
-use tracequet_trace::error::{Error, Result};
 
 use crate::held;
 

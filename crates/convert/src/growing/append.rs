@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::time::Instant;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{AddressType, paths};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::{DatasetWriter, Directory, Encoders, Lake, NewRecording};
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::Address;
 
 use super::follow::key;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use sha2::{Digest, Sha256};
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::AddressType;
 use tracequet_dataset::format::{VERSION, paths};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::{Directory, Encoders, Parts, WrittenTable};
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::Address;
 
 use crate::alone::OneInput;

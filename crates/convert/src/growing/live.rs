@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::TableSink;
-use tracequet_trace::error::{Error, Problem, Result, Severity};
+use tracequet_trace::error::{Error as TraceError, Problem, Severity};
 use tracequet_trace::event::{EventVisitor, Resolver};
 use tracequet_trace::reader::{self, Order};
 use tracequet_trace::source::diagnostics::port::EventFilter;
@@ -106,7 +107,7 @@ pub fn collect_port(
 /// The error of a recording that failed, which says where the recording is if it could be kept.
 fn rescued(error: Error, begun: Option<PortRecording>, name: &Path) -> Error {
     // Bytes that are no recording are of no use to anybody.
-    let is_worth = !error.is_of_request() && !matches!(error, Error::Unreadable { .. });
+    let is_worth = !error.is_of_request() && !matches!(error, Error::Trace(TraceError::Unreadable { .. }));
     match begun.filter(|_| is_worth).and_then(|mut recording| recording.rescue(name)) {
         Some(Ok(kept)) => Error::NotConverted { kept, cause: Box::new(error) },
         _ => error,

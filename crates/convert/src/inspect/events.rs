@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_facts::ProblemSummary;
-use tracequet_trace::error::{Error, Problem, Result};
+use tracequet_trace::error::Problem;
 use tracequet_trace::event::{Decoding, Event, EventInfo, EventVisitor, Resolver};
 use tracequet_trace::reader::etl::{Describes, EventManifests};
 use tracequet_trace::reader::{self, End, Order, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};

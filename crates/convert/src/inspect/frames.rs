@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use tracequet_dataset::error::Result;
 use tracequet_facts::fact::{Fact, FactSink};
 use tracequet_facts::{FrameCounts, Normalizer, UNNAMED_FRAMES};
-use tracequet_trace::error::{Problem, Result};
+use tracequet_trace::error::Problem;
 use tracequet_trace::event::{Event, EventInfo, EventVisitor, Resolver};
 use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::reader::{self, Format, Order, Process, TraceInfo, TypeId};

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use foldhash::fast::RandomState;
+use tracequet_dataset::error::Result;
 use tracequet_facts::ProblemSummary;
 use tracequet_facts::fact::{Fact, FactSink};
 use tracequet_facts::heap_dump;
-use tracequet_trace::error::Result;
 use tracequet_trace::reader::gcdump;
 use tracequet_trace::source::Input;
 

@@ -14,7 +14,7 @@ mod report;
 
 use std::path::Path;
 
-use tracequet_trace::error::Result;
+use tracequet_dataset::error::Result;
 use tracequet_trace::reader::Format;
 use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::source::{Input, RecordingPath};

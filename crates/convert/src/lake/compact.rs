@@ -6,10 +6,10 @@ use std::time::Duration;
 use tracequet_dataset::compact::{
     Compacted, HeldRecording, Limits, PackOptions, compact as compact_lake, put_held as put_as_packs, take_out,
 };
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{Format, TableInfo};
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::write::{Compression, Lake, NewRecording, Put};
-use tracequet_trace::error::{Error, Result};
 
 use super::described;
 use super::head::head_of;

@@ -1,9 +1,9 @@
 //! The files that sum up the recordings of a dataset of several: `manifest.json` and `views.sql`.
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::format::{Format, paths};
 use tracequet_dataset::table::views;
 use tracequet_dataset::write::Lake;
-use tracequet_trace::error::Result;
 
 use super::{empty, entries};
 use crate::request::Convert;

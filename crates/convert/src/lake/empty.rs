@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::format::AddressType;
 use tracequet_dataset::format::paths::{self, NO_RECORDING};
 use tracequet_dataset::format::{Format, VERSION};
@@ -10,7 +11,6 @@ use tracequet_dataset::table::schema::{self, SCHEMA_VERSION};
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
 use tracequet_dataset::write::{DatasetWriter, Encoders, Lake, TableSpec};
-use tracequet_trace::error::Result;
 use tracequet_trace::time::Clock;
 
 use crate::one::options;

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::format::{
     Entry, Head, Labels, Layout, Lists, ProblemCount, Recorded, Status, Summed, TableInfo, VERSION, flat,
 };
 use tracequet_dataset::table::schema::{self, SCHEMA_VERSION};
-use tracequet_trace::error::Result;
 
 use crate::request::Convert;
 use crate::summary::{FailedInput, InputSummary, TableSummary};

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use tracequet_dataset::compact::{reduce, remove_recordings};
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{Recorded, Status};
 use tracequet_dataset::table::select::{Selection, without_groups};
 use tracequet_dataset::write::Lake;
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::time::format_utc;
 
 use super::compact::threads;

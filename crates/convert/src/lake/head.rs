@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use tracequet_dataset::error::{Difference, Error, Result};
 use tracequet_dataset::format::{AddressType, Format, Head, Layout, is_ours, paths};
 use tracequet_dataset::write::{Holds, Lake};
-use tracequet_trace::error::{Difference, Error, Result};
 
 use crate::request::Convert;
 

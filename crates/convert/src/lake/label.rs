@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tracequet_dataset::compact::relabel as relabel_packed;
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{AddressType, PackHead, Recorded, Status, paths};
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
 use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Encoders, Lake, Shelf};
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::time::Clock;
 
 use super::compact::threads;

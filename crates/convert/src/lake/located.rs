@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::write::{Directory, Lake, Storage};
-use tracequet_trace::error::Result;
 use tracequet_trace::source::store::Address;
 
 use crate::stored::Bucket;

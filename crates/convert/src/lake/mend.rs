@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use tracequet_dataset::compact::remove_recordings;
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{AddressType, Format, Head, Layout, is_ours, paths};
 use tracequet_dataset::read::{Table, arrow_schema::DataType};
 use tracequet_dataset::table::schema;
 use tracequet_dataset::write::{Holds, Lake};
-use tracequet_trace::error::{Error, Result};
 
 use super::compact::threads;
 use super::described;

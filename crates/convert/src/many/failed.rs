@@ -1,10 +1,10 @@
 //! The tables of a recording that could not be read: its row in `trace`, with what was wrong.
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::format::{Entry, Format, TableInfo};
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
 use tracequet_dataset::write::{DatasetWriter, Lake};
-use tracequet_trace::error::Result;
 use tracequet_trace::time::Clock;
 
 use crate::lake::entries::failed_entry;

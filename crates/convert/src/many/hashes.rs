@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use tracequet_trace::error::{Error, Result};
+use tracequet_dataset::error::{Error, Result};
 use tracequet_trace::source::FileIdentity;
 
 /// The hashes of the inputs as they become known.

@@ -5,10 +5,10 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{DamagedEntry, Line, OtherVersion, Recorded, Summed, VERSION, paths};
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::write::Lake;
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::FileIdentity;
 use tracequet_trace::source::store::shown;
 

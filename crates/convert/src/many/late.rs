@@ -1,8 +1,8 @@
 //! Files of a recording that may turn out to have no tables: created with the first table.
 
 use arrow_array::RecordBatch;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::write::{DatasetWriter, TableId, TableSink, TableSpec, WrittenTable};
-use tracequet_trace::error::Result;
 
 /// A dataset that is begun when the first table is declared.
 pub(crate) struct Late<'m> {

@@ -8,8 +8,8 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Condvar, Mutex, PoisonError};
 
 use tracequet_dataset::compact::HeldRecording;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::write::Put;
-use tracequet_trace::error::Result;
 
 use crate::summary::TableSummary;
 

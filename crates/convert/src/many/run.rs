@@ -7,11 +7,12 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use tracequet_dataset::compact::HeldRecording;
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{AddressType, Format, paths};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Directory, Encoders, Lake, NewRecording, Put, Shelf};
-use tracequet_trace::error::{Error, Result};
+use tracequet_trace::error::Error as TraceError;
 use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::source::store::shown;
 use tracequet_trace::source::{FileIdentity, RecordingPath};
@@ -458,14 +459,14 @@ impl Run<'_> {
         );
         match made {
             Ok(_) if before != stamp(recording.file()) => {
-                let error = Error::Unreadable {
+                let error = TraceError::Unreadable {
                     path: path.to_owned(),
                     offset: 0,
                     what: "the file changed while it was read".into(),
                     expected: "a recording that is not being written".into(),
                 };
                 drop((part, small));
-                self.failed((index, recording, FileIdentity::default()), error, replaced, failures)
+                self.failed((index, recording, FileIdentity::default()), error.into(), replaced, failures)
             }
             Ok((summary, tables)) => {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
@@ -501,7 +502,7 @@ impl Run<'_> {
     ) -> Result<Made> {
         let (path, file) = (recording.name(), recording.file());
         let of_recording = match &error {
-            Error::Unreadable { .. } | Error::OverMemory(_) | Error::TooLarge(_) => true,
+            Error::Trace(TraceError::Unreadable { .. }) | Error::OverMemory(_) | Error::TooLarge(_) => true,
             error if error.is_of_request() => true,
             Error::Io { path: at, .. } => *at == path || at == file,
             _ => false,

@@ -1,8 +1,8 @@
 //! The rows of a recording, in memory as long as they are few, and in files of their own from then on.
 
 use arrow_array::RecordBatch;
+use tracequet_dataset::error::Result;
 use tracequet_dataset::write::{DatasetWriter, HeldTables, TableId, TableSink, TableSpec, WrittenTable};
-use tracequet_trace::error::Result;
 
 /// With more bytes of rows the files of a recording are large enough by themselves.
 const MOST_BYTES: u64 = 32 << 20;

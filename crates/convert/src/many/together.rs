@@ -2,8 +2,8 @@
 
 use std::sync::mpsc::Receiver;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::write::{NewRecording, Put};
-use tracequet_trace::error::{Error, Result};
 
 use super::memory::{Budget, Share};
 

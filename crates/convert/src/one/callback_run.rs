@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use tracequet_dataset::error::Result;
 use tracequet_facts::callbacks::CallbackNormalizer;
 use tracequet_facts::fact::{self, FactSink};
-use tracequet_trace::error::{Problem, Result};
+use tracequet_trace::error::Problem;
 use tracequet_trace::reader::callback::format::{Header, kind_name};
 use tracequet_trace::reader::callback::{PROVIDER, Record, Visitor};
 use tracequet_trace::reader::{End, Thread, ThreadIndex, TraceInfo};

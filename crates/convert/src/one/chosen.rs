@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::table::select::{Selection, is_of_event};
 use tracequet_trace::catalog;
-use tracequet_trace::error::{Error, Problem, Result, Severity, did_you_mean};
+use tracequet_trace::error::{Problem, Severity, did_you_mean};
 
 use crate::request::{Convert, DatasetLayout};
 

@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use tracequet_trace::error::{Error, Problem, Result};
+use tracequet_dataset::error::{Error, Result};
+use tracequet_trace::error::{Error as TraceError, Problem};
 
 use super::conversion::Conversion;
 
@@ -64,7 +65,9 @@ impl Course {
     /// The damage that was to be the end, as the error that it is.
     pub(crate) fn damage(&mut self, path: &Path) -> Result<()> {
         match self.damage.take() {
-            Some(Problem { offset, message: what, .. }) => Err(Error::Damaged { path: path.to_owned(), offset, what }),
+            Some(Problem { offset, message: what, .. }) => {
+                Err(TraceError::Damaged { path: path.to_owned(), offset, what }.into())
+            }
             None => Ok(()),
         }
     }

@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::table::{EventRoute, MAX_SHORT, NotExact, ShortPayload};
 use tracequet_facts::fact::{self, FactSink};
 use tracequet_facts::{Normalizer, Totals};
-use tracequet_trace::error::{Problem, Result, Severity};
+use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::event::{Decoding, Event, EventInfo, EventVisitor, Resolved};
 use tracequet_trace::reader::symbols::Symbols;
 use tracequet_trace::reader::{End, NO_SUBJECT, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
@@ -387,7 +388,7 @@ impl EventVisitor for EventRun<'_> {
         if !folders.is_empty() {
             match Symbols::open(folders) {
                 Ok(symbols) => self.normalizer.find_lines(symbols),
-                Err(e) => self.course.fail(e),
+                Err(e) => self.course.fail(e.into()),
             }
         }
         match self.conversion.output(info) {

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::write::TableSink;
 use tracequet_facts::fact::{Fact, FactSink};
 use tracequet_facts::heap_dump;
-use tracequet_trace::error::{Error, Result};
+use tracequet_trace::error::Error as TraceError;
 use tracequet_trace::reader::gcdump::GcDump;
 use tracequet_trace::source::FileIdentity;
 
@@ -45,7 +46,7 @@ pub(crate) fn run(
     if let Some(problem) = &dump.problem {
         if conversion.ends_at(problem) {
             let (offset, what) = (problem.offset, problem.message.clone());
-            return Err(Error::Damaged { path: path.to_owned(), offset, what });
+            return Err(TraceError::Damaged { path: path.to_owned(), offset, what }.into());
         }
         out.problem(problem);
     }

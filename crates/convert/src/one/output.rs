@@ -10,6 +10,7 @@ use tracequet_analyze::findings::{self, Findings};
 use tracequet_analyze::heap::{HeldWalks, KeptWalk};
 use tracequet_analyze::lifetime::{Samples, stored_lifetimes};
 use tracequet_analyze::metrics::{Figures, Missing, definition_of};
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::Recorded;
 use tracequet_dataset::table::Tables;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
@@ -17,7 +18,7 @@ use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::{TableId, TableSink};
 use tracequet_facts::ProblemSummary;
 use tracequet_facts::fact::{self, Alpc, ContextSwitch, Fact, FactSink, FileIo, Trace, TraceLabel};
-use tracequet_trace::error::{Error, Problem, Result, Severity};
+use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::NO_SUBJECT;
 use tracequet_trace::source::diagnostics::port::CgroupLimits;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use tracequet_trace::error::{Error, Named};
+use tracequet_trace::error::{Error as TraceError, Named};
 use tracequet_trace::reader::{NO_SUBJECT, Process, ProcessKey, Thread};
 
 /// The processes that a request names, as they are found in a recording.
@@ -56,13 +56,13 @@ impl ProcessFilter {
     }
 
     /// An error when nothing of what was asked for is in the recording.
-    pub fn check(&self, path: &std::path::Path) -> Result<(), Error> {
+    pub fn check(&self, path: &std::path::Path) -> Result<(), TraceError> {
         if self.asked.is_empty() || self.found {
             return Ok(());
         }
         let asked = self.asked.join(", ");
         let message = format!("{}: no events of process {asked}", path.display());
-        Err(Error::NotFound { what: Named::Events, message })
+        Err(TraceError::NotFound { what: Named::Events, message })
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
+use tracequet_dataset::error::Result;
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::{DatasetOptions, TableSink};
-use tracequet_trace::error::Result;
 use tracequet_trace::event::Resolver;
 use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::reader::{self, Order};

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use tracequet_trace::error::Result;
+use tracequet_dataset::error::Result;
 use tracequet_trace::source::RecordingPath;
 
 use super::fetches::Fetches;
@@ -86,7 +86,7 @@ impl<'b> Ahead<'b> {
             let index = self.remote.get(place).copied().unwrap_or_default();
             let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| self.fetch(index, known)));
             let came =
-                caught.unwrap_or_else(|_| Err(tracequet_trace::error::Error::Internal("fetching panicked".into())));
+                caught.unwrap_or_else(|_| Err(tracequet_dataset::error::Error::Internal("fetching panicked".into())));
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(slot) = state.slots.get_mut(place) {
                 *slot = Slot::Ready(came);

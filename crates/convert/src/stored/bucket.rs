@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::paths::{self, ENTRIES, MANIFEST, NO_RECORDING, VIEWS, key_of, table_of};
 use tracequet_dataset::format::{
     DamagedEntry, Entry, Format, MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, Pack, PackHead, Recorded, tag_of,
 };
 use tracequet_dataset::write::{Holds, Listed, Manifest, NewFile, NewRecording, ReadEntry, Storage, Turn, read_small};
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::{Address, Failure, FailureKind, Object, Store, When, each, open, read};
 
 use super::dataset::{ON_THEIR_WAY, key_of_entry, on_its_way};
@@ -47,7 +47,7 @@ impl Bucket {
 
     /// Does something in the store. A failure is that of the address.
     fn ask<T>(&self, what: impl FnOnce(&dyn Store) -> Stored<T>) -> Result<T> {
-        what(self.store.as_ref()).map_err(|failure| failure.at(self.shown()))
+        what(self.store.as_ref()).map_err(|failure| failure.at(self.shown()).into())
     }
 
     fn key(&self, name: &str) -> String {

@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::paths::{self, ENTRIES, MANIFEST, NO_RECORDING, key_of, table_of};
 use tracequet_dataset::format::{MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, PackHead};
 use tracequet_dataset::write::pack_head;
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::{Address, Failure, Object, Store, each, open, read};
 
 use super::folder::Folder;
@@ -145,7 +145,7 @@ impl StoredDataset {
         let room = tracequet_trace::source::store::room(self.path()) / 2;
         if bytes > room {
             let what = format!("{bytes} bytes are wanted of it, expected {room} at most: half of the free space here");
-            return Err(Failure::other(what).at(shown));
+            return Err(Failure::other(what).at(shown).into());
         }
         let copied = each(&wanted, |object| {
             let path = self.path().join(&object.key);
@@ -164,7 +164,7 @@ impl StoredDataset {
             let got = self.store.get(&key, None, limit, &mut file).map(drop);
             got.map_err(|failure| Failure { what: format!("{}: {}", object.key, failure.what), ..failure })
         });
-        copied.map(drop).map_err(|failure| failure.at(shown))
+        copied.map(drop).map_err(|failure| failure.at(shown).into())
     }
 }
 

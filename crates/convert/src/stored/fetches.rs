@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tracequet_trace::error::{Error, Result};
+use tracequet_dataset::error::{Error, Result};
 use tracequet_trace::source::RecordingPath;
 use tracequet_trace::source::store::{Address, Fetched, fetch};
 
@@ -22,7 +22,7 @@ impl Fetches {
     /// A copy of the object at an address. Nothing if its entity tag is `unless`.
     pub(crate) fn fetch(&self, address: &Address, unless: Option<&str>) -> Result<Option<Fetched>> {
         why_not(address)?;
-        fetch(address, unless, &self.folder()?, &self.stopped)
+        Ok(fetch(address, unless, &self.folder()?, &self.stopped)?)
     }
 
     /// A recording on this machine: itself if it is a file, or else a copy.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::write::Unfinished;
-use tracequet_trace::error::{Error, Result};
 
 /// The folder.
 #[derive(Debug)]

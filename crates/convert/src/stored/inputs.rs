@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tracequet_trace::error::{Error, Result};
+use tracequet_dataset::error::{Error, Result};
 use tracequet_trace::reader::Format;
 use tracequet_trace::source::HEAD;
 use tracequet_trace::source::store::{Address, Failure, Object, Service, Store, each, open};
@@ -28,7 +28,7 @@ pub(crate) fn expand(name: &Path, output: &Path) -> Result<Listed> {
     let Some(address) = Address::parse(name) else { return Ok(Listed::default()) };
     let address = address?;
     let store = open(&address)?;
-    let output = Address::parse(output).and_then(Result::ok).filter(|output| output.root == address.root);
+    let output = Address::parse(output).and_then(|output| output.ok()).filter(|output| output.root == address.root);
     let itself = |is_folder| Listed { inputs: vec![name.to_owned()], is_folder };
     match listed(store.as_ref(), &address, output.as_ref()) {
         Ok(None) => Ok(itself(false)),
@@ -60,7 +60,7 @@ pub(super) fn why_not(address: &Address) -> Result<()> {
         Ok(Some(_)) => "is a folder or a pattern, expected the address of one recording".to_owned(),
         Err(failure) => format!("the objects below cannot be listed: {}", failure.what),
     };
-    Err(Failure::other(what).at(address.shown()))
+    Err(Failure::other(what).at(address.shown()).into())
 }
 
 fn is_folder(key: &str) -> bool {

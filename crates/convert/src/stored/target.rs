@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::paths::{ENTRIES, MANIFEST};
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::source::store::{Address, Failure, FailureKind, Service, Store, When, each, open};
 
 use super::dataset::files_below;
@@ -78,10 +78,10 @@ impl Target {
         let Err(failure) = sent else { return Ok(()) };
         if failure.kind == FailureKind::Changed {
             // Its files may have the names of ours.
-            return Err(Failure::other("another writer has created a dataset there in the meantime").at(shown));
+            return Err(Failure::other("another writer has created a dataset there in the meantime").at(shown).into());
         }
         // Best effort: a store that failed may fail again.
         let _ = each(&files, |name| self.store.delete(&self.address.below(name)));
-        Err(failure.at(shown))
+        Err(failure.at(shown).into())
     }
 }

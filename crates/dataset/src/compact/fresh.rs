@@ -4,8 +4,8 @@ use std::collections::hash_map::Entry as Slot;
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
+use crate::error::{Error, Result};
 use arrow_schema::SchemaRef;
-use tracequet_trace::error::{Error, Result};
 
 use super::made::{Files, Made, each_table};
 use super::merge::Failed;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 use super::made::{Files, Made, each_table};
 use super::merge::{Failed, Input, Part, merge};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 use super::merge::Failed;
 use crate::format::{Member, Pack, PackedFile, PackedTable, Recorded, paths};

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::error::{Error, Result};
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-use tracequet_trace::error::{Error, Result};
 
 use crate::format::{Format, PackedFile};
 use crate::read::{Batches, Footers, Table, parquet_file};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 use super::job::{Job, NotMade, all};
 use super::plan::{Group, Known, Limits, Single, next};

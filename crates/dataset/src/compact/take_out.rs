@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 use super::job::{Job, NewLabels, whole};
 use crate::format::{DamagedEntry, Labels, Pack, Recorded, paths};

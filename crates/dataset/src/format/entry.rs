@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::error::Error;
 use serde::{Deserialize, Serialize};
-use tracequet_trace::error::Error;
 
 use super::options::{self, Options};
 use super::paths;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
-use tracequet_trace::error::{Error, Result};
 
 use super::entry::{Recorded, TableInfo};
 use super::words::{AddressType, Format, Layout};

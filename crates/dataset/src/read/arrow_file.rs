@@ -9,12 +9,12 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::Block;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};
 use arrow_schema::SchemaRef;
-use tracequet_trace::error::{Error, Result};
 
 use super::guard::{damaged, guarded};
 use super::wanted::{BATCH_ROWS, Wanted};

@@ -1,11 +1,11 @@
 //! The values of one column of a batch, with the type that the schema gives the column.
 
+use crate::error::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrowPrimitiveType, BooleanArray, ListArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType;
-use tracequet_trace::error::{Error, Result};
 
 /// The values of one column of a batch.
 pub trait Cells<'b>: Sized {

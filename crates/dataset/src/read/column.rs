@@ -1,12 +1,12 @@
 //! One column of a batch, row by row, whatever width its numbers have and however its text is encoded.
 
+use crate::error::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float64Type, Int32Type, Int64Type, TimestampMicrosecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{DataType, TimeUnit};
-use tracequet_trace::error::{Error, Result};
 
 /// A column of numbers, truth values or text. For all types of Arrow, use the batch itself.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 use crate::format::{DamagedEntry, Entry, OfPack, Pack, PackHead, living};
 use crate::write::{entries_but, entry, pack_head, packs};

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::error::Result;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-use tracequet_trace::error::Result;
 
 use super::guard::damaged;
 use super::parquet_file::footer;

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The error for a file that is no whole file of its format.
 pub(super) fn damaged(path: &Path, format: &str, what: impl Into<String>) -> Error {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 use super::brief::{Brief, FailedRecording, RecordingInfo, SharedLabels};
 use super::described::{Described, described};

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use tracequet_trace::error::{Error, Named, Result};
+use crate::error::{Error, Named, Result};
 
 use super::brief::{FailedRecording, RecordingInfo};
 use super::footers::Footers;

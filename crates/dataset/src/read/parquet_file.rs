@@ -4,6 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::error::{Error, Result};
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::arrow_reader::{
@@ -12,7 +13,6 @@ use parquet::arrow::arrow_reader::{
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, RowGroupMetaData};
 use parquet::file::statistics::Statistics;
-use tracequet_trace::error::{Error, Result};
 
 use super::guard::{damaged, guarded};
 use super::pages::{Groups, check_footer};

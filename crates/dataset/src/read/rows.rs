@@ -1,7 +1,7 @@
 //! Rows of a table as structs, whose fields are columns of the schema.
 
+use crate::error::Result;
 use arrow_array::RecordBatch;
-use tracequet_trace::error::Result;
 
 use super::cells;
 pub use super::cells::{Cells, TypedColumn};
@@ -86,7 +86,7 @@ impl Scan {
 ///     struct Pause of gc_pause { gc_id, duration_ns, kind }
 /// }
 ///
-/// fn longest_ns(recording: &tracequet_dataset::read::Recording<'_>) -> tracequet_trace::error::Result<i64> {
+/// fn longest_ns(recording: &tracequet_dataset::read::Recording<'_>) -> tracequet_dataset::error::Result<i64> {
 ///     let mut longest = 0;
 ///     recording.each::<Pause<'_>>(|pause| {
 ///         longest = longest.max(pause.duration_ns);
@@ -120,7 +120,7 @@ macro_rules! row {
 
                 fn columns(
                     batch: &$crate::read::arrow_array::RecordBatch,
-                ) -> ::tracequet_trace::error::Result<Columns<'_>> {
+                ) -> $crate::error::Result<Columns<'_>> {
                     Ok(Columns {
                         $($column: $crate::read::rows::cells_of::<$crate::read::tables::$table::$column>(
                             batch,

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 
+use crate::error::{Error, Result};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use tracequet_trace::error::{Error, Result};
 
 use super::arrow_file::ArrowBatches;
 use super::footers::Footers;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use crate::error::Result;
 use arrow_array::RecordBatch;
-use tracequet_trace::error::Result;
 
 use super::open::Dataset;
 use super::packed_rows::PackedRows;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 use super::described::{Described, described};
 use super::open::Dataset;

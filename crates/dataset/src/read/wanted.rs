@@ -1,7 +1,7 @@
 //! The request of a scan: columns, and rows that may be left out.
 
+use crate::error::{Error, Result};
 use arrow_schema::SchemaRef;
-use tracequet_trace::error::{Error, Result};
 
 use std::ops::Range;
 use std::path::PathBuf;

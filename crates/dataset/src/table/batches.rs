@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray};
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::time::Clock;
 
 use super::schema;

@@ -1,8 +1,8 @@
 //! The builders of all tables but the payload tables, made from `schemas/tables/*.toml`.
 
+use crate::error::Result;
 use arrow_array::ArrayRef;
 use tracequet_facts::fact::*;
-use tracequet_trace::error::Result;
 use tracequet_trace::time::Clock;
 
 use super::batches::{Batches, Slot, TableBuilder};

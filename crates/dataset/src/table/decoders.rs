@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
+use crate::error::{Error, Result};
 use arrow_array::ArrayRef;
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::time::Clock;
 
 use super::event_layout::{EventLayout, Mapping};

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::error::Result;
 use arrow_schema::{DataType, Field, Schema};
 use sha2::{Digest, Sha256};
-use tracequet_trace::error::Result;
 use tracequet_trace::event::plan::{Node, Plan, PlanField};
 use tracequet_trace::event::rows::RowLayout;
 use tracequet_trace::event::{Decoding, EventInfo};

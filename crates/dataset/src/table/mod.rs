@@ -20,8 +20,8 @@ pub mod views;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
 use tracequet_facts::fact::{Fact, FactSink};
-use tracequet_trace::error::{Error, Result};
 use tracequet_trace::event::{Decoding, Event, EventInfo};
 use tracequet_trace::time::Clock;
 

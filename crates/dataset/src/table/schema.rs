@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use crate::error::{Error, Result};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use serde::{Deserialize, Serialize};
-use tracequet_trace::error::{Error, Result};
 
 use crate::table_spec::{Encoding, TableSpec};
 

@@ -1,6 +1,7 @@
 //! Selects the tables of a request.
 
-use tracequet_trace::error::{Error, Named, Result, nearest};
+use crate::error::{Error, Named, Result};
+use tracequet_trace::error::nearest;
 
 /// A choice of tables; empty means all.
 #[derive(Clone, Debug, Default)]

@@ -7,11 +7,11 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use crate::error::Result;
 use arrow_array::RecordBatch;
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::{ArrowError, SchemaRef};
-use tracequet_trace::error::Result;
 
 use super::file::TableFile;
 use super::workers::{Ticket, Workers, least, lock};

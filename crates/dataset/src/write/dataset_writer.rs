@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
 use arrow_array::RecordBatch;
-use tracequet_trace::error::{Error, Result};
 
 use super::shelf::Shelf;
 use super::staging::{self, Staging};

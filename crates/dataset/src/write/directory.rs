@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 use tracequet_trace::source::store::Version;
 
 use super::dataset_writer::{DatasetWriter, Finished};

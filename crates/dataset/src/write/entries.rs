@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::Path;
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 use crate::format::{DamagedEntry, MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, paths};
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use crate::error::Error;
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
-use tracequet_trace::error::Error;
 
 /// A failure of the Parquet writer on `path`. What the operating system said (a full disk, say) stays an I/O error.
 pub(super) fn parquet(path: &Path) -> impl FnOnce(ParquetError) -> Error {

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 use crate::format::paths;
 

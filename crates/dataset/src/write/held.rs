@@ -1,7 +1,7 @@
 //! A sink that keeps the tables of a recording in memory.
 
+use crate::error::{Error, Result};
 use arrow_array::RecordBatch;
-use tracequet_trace::error::{Error, Result};
 
 use super::{TableId, TableSink, TableSpec, WrittenTable};
 

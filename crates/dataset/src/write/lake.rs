@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 use super::dataset_writer::{DatasetWriter, Finished};
 use super::entries::read_small;

@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
+use crate::error::{Error, Result};
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
@@ -17,7 +18,6 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, RowGroupMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
-use tracequet_trace::error::{Error, Result};
 
 use super::first_rows::{FirstRows, varied};
 use super::measure::Meter;

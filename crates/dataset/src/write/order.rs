@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
+use crate::error::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::interleave::interleave_record_batch;
-use tracequet_trace::error::{Error, Result};
 
 use super::TableSpec;
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use tracequet_trace::error::Result;
+use crate::error::Result;
 
 use super::entries::names;
 use crate::format::paths;

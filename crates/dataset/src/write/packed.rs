@@ -13,7 +13,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 use super::durable;
 use super::entries::{self, names};

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use crate::error::Result;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, FieldRef};
 use parquet::arrow::ArrowWriter;
@@ -16,7 +17,6 @@ use parquet::arrow::arrow_writer::{ArrowColumnChunk, ArrowColumnWriter, ArrowRow
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
-use tracequet_trace::error::Result;
 
 use super::file::TableFile;
 use super::first_rows::FirstRows;

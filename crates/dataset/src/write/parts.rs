@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::error::{Error, Result};
 use arrow_array::RecordBatch;
-use tracequet_trace::error::{Error, Result};
 
 use super::dataset_writer::DatasetWriter;
 use super::directory::Directory;

@@ -1,5 +1,6 @@
 //! How Parquet writes each column of a table.
 
+use crate::error::{Error, Result};
 use arrow_schema::DataType;
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::basic::{Compression as Codec, Encoding as Layout, Type, ZstdLevel};
@@ -7,7 +8,6 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{RowGroupMetaData, SortingColumn};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder, WriterVersion};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
-use tracequet_trace::error::{Error, Result};
 
 use super::first_rows::FirstRows;
 use super::{Compression, Encoding, TableSpec};

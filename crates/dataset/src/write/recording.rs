@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 use super::dataset_writer::{DatasetWriter, Finished, FinishedFile};
 use super::staging::{self, Staging};

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::error::{Error, Result};
 use serde::Deserialize;
-use tracequet_trace::error::{Error, Result};
 
 use super::entries::{entries_but, names, pack_head, read_manifest};
 use super::pack_places;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tracequet_trace::error::Result;
+use crate::error::Result;
 
 use super::staging::Staging;
 

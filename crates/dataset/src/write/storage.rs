@@ -6,7 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use tracequet_trace::error::Result;
+use crate::error::Result;
 use tracequet_trace::source::store::Version;
 
 use super::growing::Committing;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::error::{Error, Result};
 use ::parquet::file::metadata::KeyValue;
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType};
-use tracequet_trace::error::{Error, Result};
 
 use super::arrow::ArrowTable;
 use super::first_rows::FirstRows;

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use tracequet_trace::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Bytes of batches that may wait for the workers or be in their hands.
 const IN_FLIGHT: usize = 16 << 20;

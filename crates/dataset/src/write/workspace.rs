@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tracequet_trace::error::Result;
+use crate::error::Result;
 
 use super::staging::Staging;
 
