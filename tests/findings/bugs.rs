@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::support::expected::shared_folder;
 use crate::support::program::run;
 #[cfg(unix)]
 use crate::support::python::python;
@@ -129,6 +130,15 @@ fn warnings_are_never_cut_off() {
     let dataset = folder.path().join("c-gc");
     let text = run(&["explain", dataset.to_str().unwrap()]).out;
     assert!(text.contains(": 4 warnings") && count(&text, "WARNING ") == 4, "{text}");
+}
+
+/// The server sends one request for each that comes in, on connections whose requests all have the same ids.
+#[test]
+fn a_call_belongs_to_the_request_of_its_time() {
+    let Some(folder) = shared_folder("a_call_belongs_to_the_request_of_its_time", "fourth") else { return };
+    let found = explained(&folder.join("right/one240.nettrace.zst"), &[]);
+    let calls = found.iter().find(|finding| finding["rule"] == "n_plus_one_calls").unwrap();
+    assert_eq!((&calls["verdict"], &calls["figure"]), (&"fine".into(), &1.0.into()), "{calls}");
 }
 
 #[test]

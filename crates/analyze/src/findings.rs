@@ -31,7 +31,6 @@ use self::picture::Picture;
 use super::lifetime::{Lifetime, found_lifetimes};
 use super::{HeldTexts, held};
 pub use judge::Finding;
-pub use queries::query_text;
 pub use rule::{Evidence, Example, Rule};
 pub use score::{INFO, WARNING, score};
 pub use verdict::Verdict;

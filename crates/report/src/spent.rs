@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use tracequet_analyze::findings::query_text;
 use tracequet_analyze::subjects::processor::{State, is_of_runtime};
+use tracequet_analyze::subjects::requests::query_text;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 

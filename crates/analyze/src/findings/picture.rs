@@ -9,7 +9,7 @@ use tracequet_dataset::read::rows::{Row as Typed, rows_of};
 use tracequet_dataset::table::schema;
 
 use super::collections::{Collections, HeapGeneration, Mark, Sizes};
-use super::queries::{CALLS, Queries, Query, Statement};
+use super::queries::{Queries, Statement};
 use super::survivors::{Survivor, Survivors};
 use super::times::Times;
 use super::windows::Windows;
@@ -19,6 +19,7 @@ use crate::subjects::allocations::rank;
 use crate::subjects::collections::Collection;
 use crate::subjects::pauses::Stop;
 use crate::subjects::processor::State;
+use crate::subjects::requests::{Activity, Kind, Work, query_text};
 use crate::subjects::sites::Sites;
 use crate::subjects::texts::Texts;
 
@@ -36,13 +37,6 @@ const MOST_ROWS: usize = 1 << 18;
 
 /// Bytes of texts that are remembered.
 const MOST_TEXT: usize = 16 << 20;
-
-/// Sources of requests that stand for the same, the best first.
-const REQUESTS: [(&str, &str); 3] = [
-    ("Microsoft.AspNetCore", "Microsoft.AspNetCore.Hosting.HttpRequestIn"),
-    ("Microsoft.AspNetCore.Hosting", "Request"),
-    ("Microsoft-AspNetCore-Server-Kestrel", "Request"),
-];
 
 /// Walked in the order of its keys, so that sums of fractions come out the same each time.
 type Map<K, V> = BTreeMap<K, V>;
@@ -91,6 +85,7 @@ pub(super) struct Process {
     /// What the collector takes of the time by its own measure, in percent: of one that adapts the number of its heaps.
     pub(super) throughput_costs: Vec<f64>,
     requests: [Vec<(i64, i64)>; 3],
+    work: Work,
     last_ns: i64,
 }
 
@@ -168,23 +163,6 @@ const COLUMNS: &[(&str, &[&str])] = &[
     ("thread_pool", &["process_id", "ts_ns", "starvation"]),
     ("thread_pool_work", &["process_id", "wait_ns"]),
     ("method_compilation", &["process_id", "thread_id", "start_ts_ns", "end_ts_ns", "kind", "tier"]),
-    (
-        "activity",
-        &[
-            "process_id",
-            "thread_id",
-            "start_ts_ns",
-            "duration_ns",
-            "provider_name",
-            "name",
-            "activity_id",
-            "parent_activity_id",
-            "start_fields",
-            "end_fields",
-            "callsite_id",
-            "end_thread_id",
-        ],
-    ),
     // A table of `convert --lifetimes`: most recordings do not have it.
     (
         "allocation_lifetime",
@@ -205,6 +183,7 @@ const COLUMNS: &[(&str, &[&str])] = &[
     (<Collection<'_> as Typed>::TABLE, <Collection<'_> as Typed>::COLUMNS),
     (<Stop<'_> as Typed>::TABLE, <Stop<'_> as Typed>::COLUMNS),
     (<Sizes<'_> as Typed>::TABLE, <Sizes<'_> as Typed>::COLUMNS),
+    (<Activity<'_> as Typed>::TABLE, <Activity<'_> as Typed>::COLUMNS),
     (<HeapGeneration<'_> as Typed>::TABLE, <HeapGeneration<'_> as Typed>::COLUMNS),
     (<Mark<'_> as Typed>::TABLE, <Mark<'_> as Typed>::COLUMNS),
     ("gc_tuning", &["process_id", "event_name", "field", "value"]),
@@ -267,6 +246,14 @@ impl Picture {
             }
             "gc_heap_generation" => {
                 rows_of::<HeapGeneration<'_>>(batch)?.for_each(|row| self.collections.generation(&row));
+                return Ok(());
+            }
+            "activity" => {
+                for row in rows_of::<Activity<'_>>(batch)? {
+                    if let Some(process) = self.process(row.process_id) {
+                        process.activity(&row);
+                    }
+                }
                 return Ok(());
             }
             "gc_mark" => {
@@ -400,7 +387,6 @@ impl Picture {
                     process.throughput_costs.push(cost);
                 }
             }
-            "activity" => activity(process, row),
             _ => {}
         }
     }
@@ -434,8 +420,7 @@ impl Picture {
     /// All rows were seen.
     pub(super) fn finish(&mut self) {
         for process in self.processes.values_mut() {
-            process.queries.finish();
-            process.calls.iter_mut().for_each(Queries::finish);
+            process.finish_work();
             for (site, start) in std::mem::take(&mut process.open_waits) {
                 let duration = process.last_ns.saturating_sub(start);
                 if let Some(load) = entry(&mut process.waits, site, MOST_LOADS) {
@@ -462,33 +447,6 @@ impl Picture {
     }
 }
 
-fn activity(process: &mut Process, row: &Row<'_>) {
-    let (start_ns, duration_ns) = (row.time(2), row.known(3).map(u64::cast_signed));
-    let (provider, name) = (row.text(4), row.text(5));
-    if let Some(place) = REQUESTS.iter().position(|known| *known == (provider, name)) {
-        let requests = process.requests.get_mut(place).filter(|requests| requests.len() < MOST_ROWS);
-        if let (Some(requests), Some(duration_ns)) = (requests, duration_ns) {
-            requests.push((start_ns, duration_ns));
-        }
-        return;
-    }
-    let query = Query {
-        thread: row.number(1),
-        end_thread: row.known(11),
-        site: row.number(10) as u32,
-        start_ns,
-        duration_ns,
-        parent: row.text(7),
-        start_fields: row.text(8),
-        end_fields: row.text(9),
-    };
-    let call = CALLS.iter().position(|known| *known == (provider, name));
-    match call.and_then(|place| process.calls.get_mut(place)) {
-        Some(calls) => calls.see_call(&query),
-        None => process.queries.see(&query),
-    }
-}
-
 impl Load {
     fn add(&mut self, start_ns: i64, duration_ns: i64) {
         self.count += 1;
@@ -498,6 +456,36 @@ impl Load {
 }
 
 impl Process {
+    fn activity(&mut self, row: &Activity<'_>) {
+        let is_query = query_text(row.start_fields.unwrap_or_default(), row.end_fields.unwrap_or_default()).is_some();
+        let kind = Kind::of(row.provider_name, row.name, is_query);
+        self.work.add(row, kind);
+        match kind {
+            Kind::Request(place) => {
+                let requests = self.requests.get_mut(place).filter(|requests| requests.len() < MOST_ROWS);
+                if let (Some(requests), Some(duration_ns)) = (requests, row.duration_ns) {
+                    requests.push((row.start_ts_ns, duration_ns));
+                }
+            }
+            Kind::Call(place) => {
+                if let Some(calls) = self.calls.get_mut(place) {
+                    calls.see_call(row);
+                }
+            }
+            Kind::Query => self.queries.see(row),
+            Kind::Frame | Kind::Other => {}
+        }
+    }
+
+    fn finish_work(&mut self) {
+        let mut work = std::mem::take(&mut self.work);
+        work.finish();
+        self.queries.finish(Kind::Query, &work);
+        for (place, calls) in self.calls.iter_mut().enumerate() {
+            calls.finish(Kind::Call(place), &work);
+        }
+    }
+
     /// The allocations by the samples that count.
     pub(super) fn counted(&self) -> impl Iterator<Item = (&(u32, u64), &Allocated)> {
         self.allocations.values().next().into_iter().flatten()

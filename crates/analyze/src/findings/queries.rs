@@ -1,20 +1,18 @@
 //! Queries of databases and requests of HttpClient: how often and how long each statement ran, and how often within one piece of work.
 
 use std::collections::{BTreeMap, HashMap};
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use foldhash::fast::RandomState;
 use serde_json::Value;
 
 use super::times::Times;
 use super::words;
+use crate::subjects::requests::{Activity, Belongs, Id, Kind, Piece, Work, id_of, query_text};
 use crate::subjects::sites::Sites;
 
-/// Statements that are remembered, bytes of a statement, and pieces of work with a statement.
+/// Statements that are remembered, bytes of a statement, and how often one was sent.
 const MOST_STATEMENTS: usize = 1 << 12;
 const MOST_TEXT: usize = 4 << 10;
-const MOST_RUNS: usize = 1 << 18;
-
 const MOST_SENT: usize = 1 << 18;
 
 /// Call sites that are remembered of a statement.
@@ -22,27 +20,6 @@ const MOST_SITES: usize = 64;
 
 /// Within this time behind the end of the one before, a query without a parent belongs to the same piece of work.
 const NEXT_NS: i64 = 10_000_000;
-
-/// An activity that may be a query.
-pub(super) struct Query<'q> {
-    pub(super) thread: u64,
-    /// Where its end was written.
-    pub(super) end_thread: Option<u64>,
-    pub(super) site: u32,
-    pub(super) start_ns: i64,
-    pub(super) duration_ns: Option<i64>,
-    /// Activity that it is a part of; empty when there is none.
-    pub(super) parent: &'q str,
-    pub(super) start_fields: &'q str,
-    pub(super) end_fields: &'q str,
-}
-
-/// Sources of requests of HttpClient that stand for the same, the best first.
-pub(super) const CALLS: [(&str, &str); 3] = [
-    ("System.Net.Http", "System.Net.Http.HttpRequestOut"),
-    ("HttpHandlerDiagnosticListener", "System.Net.Http.HttpRequestOut"),
-    ("System.Net.Http", "Request"),
-];
 
 /// A statement, without its values.
 #[derive(Debug, Default)]
@@ -62,37 +39,39 @@ pub(super) struct Statement {
 pub(super) struct Queries {
     places: HashMap<String, usize, RandomState>,
     pub(super) statements: Vec<Statement>,
-    runs: HashMap<(usize, u64), u64, RandomState>,
-    /// Those without a parent.
     sent: Vec<Sent>,
 }
 
-/// A query without a parent.
+/// A statement was sent.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     start_ns: i64,
     end_ns: i64,
     thread: u64,
     end_thread: u64,
+    parent: Id,
     place: usize,
 }
 
+/// How often a statement ran in each piece of work; one of no known work has the number that stands for its thread.
+type Runs = BTreeMap<(usize, Piece), u64>;
+
 impl Queries {
     /// An activity. One without the text of a command is no query.
-    pub(super) fn see(&mut self, query: &Query<'_>) {
-        if let Some(text) = query_text(query.start_fields, query.end_fields) {
-            self.seen(query, without_values(&text));
+    pub(super) fn see(&mut self, row: &Activity<'_>) {
+        if let Some(text) = query_text(row.start_fields.unwrap_or_default(), row.end_fields.unwrap_or_default()) {
+            self.seen(row, without_values(&text));
         }
     }
 
     /// A request of HttpClient, by its method and route. One without an address is left out.
-    pub(super) fn see_call(&mut self, query: &Query<'_>) {
-        if let Some(text) = call_of(query.start_fields, query.end_fields) {
-            self.seen(query, text);
+    pub(super) fn see_call(&mut self, row: &Activity<'_>) {
+        if let Some(text) = call_of(row.start_fields.unwrap_or_default(), row.end_fields.unwrap_or_default()) {
+            self.seen(row, text);
         }
     }
 
-    fn seen(&mut self, query: &Query<'_>, text: String) {
+    fn seen(&mut self, row: &Activity<'_>, text: String) {
         let place = match self.places.get(&text) {
             Some(place) => *place,
             None if self.statements.len() >= MOST_STATEMENTS => return,
@@ -102,74 +81,80 @@ impl Queries {
                 self.statements.len() - 1
             }
         };
-        if query.parent.is_empty() {
-            let end_ns = query.start_ns.saturating_add(query.duration_ns.unwrap_or_default().max(0));
-            let end_thread = query.end_thread.unwrap_or(query.thread);
-            let sent = Sent { start_ns: query.start_ns, end_ns, thread: query.thread, end_thread, place };
-            if self.sent.len() < MOST_SENT {
-                self.sent.push(sent);
-            }
-        } else {
-            self.ran(place, BuildHasherDefault::<DefaultHasher>::default().hash_one(query.parent) | 1);
+        if self.sent.len() < MOST_SENT {
+            self.sent.push(Sent {
+                start_ns: row.start_ts_ns,
+                end_ns: row.start_ts_ns.saturating_add(row.duration_ns.unwrap_or_default().max(0)),
+                thread: row.thread_id,
+                end_thread: if row.duration_ns.is_some() { row.end_thread_id } else { row.thread_id },
+                parent: id_of(row.parent_activity_id),
+                place,
+            });
         }
         if let Some(statement) = self.statements.get_mut(place) {
-            statement.parented += u64::from(!query.parent.is_empty());
-            if query.site > 0 && (statement.sites.len() < MOST_SITES || statement.sites.contains_key(&query.site)) {
-                *statement.sites.entry(query.site).or_default() += 1;
+            let site = row.callsite_id;
+            if site > 0 && (statement.sites.len() < MOST_SITES || statement.sites.contains_key(&site)) {
+                *statement.sites.entry(site).or_default() += 1;
             }
-            if let Some(duration_ns) = query.duration_ns {
+            if let Some(duration_ns) = row.duration_ns {
                 statement.times.add(duration_ns);
             }
         }
     }
 
-    /// A statement ran in a piece of work.
-    fn ran(&mut self, place: usize, run: u64) {
-        if self.runs.len() < MOST_RUNS || self.runs.contains_key(&(place, run)) {
-            *self.runs.entry((place, run)).or_default() += 1;
-        }
-    }
-
-    /// Queries without a parent, one behind the other. What was waiting for a query goes on where it ended: on the thread that wrote
-    /// its end. So a query belongs to the same piece of work as the last one that ended on its thread.
-    fn runs_without_parents(&mut self) {
-        let mut sent = std::mem::take(&mut self.sent);
-        sent.sort_by_key(|query| (query.start_ns, query.end_ns));
-        let mut ends: Vec<Sent> = sent.clone();
-        ends.sort_by_key(|query| query.end_ns);
-        let mut ends = ends.into_iter().peekable();
-        let mut last: HashMap<u64, (Sent, u64), RandomState> = HashMap::default();
-        let mut run_of: HashMap<(i64, u64, usize), u64, RandomState> = HashMap::default();
-        let mut next_run = 0u64;
-        for query in sent {
-            while let Some(ended) = ends.next_if(|ended| ended.end_ns <= query.start_ns) {
-                let run = run_of.remove(&(ended.start_ns, ended.thread, ended.place)).unwrap_or_default();
-                last.insert(ended.end_thread, (ended, run));
+    /// All were seen, and so was the work that they may belong to.
+    pub(super) fn finish(&mut self, kind: Kind, work: &Work) {
+        let mut runs = Runs::new();
+        let mut alone = Vec::new();
+        for sent in std::mem::take(&mut self.sent) {
+            match work.of(kind, sent.parent, sent.start_ns) {
+                Belongs::To(piece) => {
+                    *runs.entry((sent.place, piece)).or_default() += 1;
+                    if let Some(statement) = self.statements.get_mut(sent.place) {
+                        statement.parented += 1;
+                    }
+                }
+                Belongs::Inside => {}
+                Belongs::Unknown => alone.push(sent),
             }
-            // Taken by the one that goes on: another one on this thread does not belong to it, too.
-            let before = last.remove(&query.thread).filter(|(before, _)| {
-                before.place == query.place && query.start_ns.saturating_sub(before.end_ns) <= NEXT_NS
-            });
-            let run = before.map_or_else(
-                || {
-                    next_run += 2;
-                    next_run
-                },
-                |(_, run)| run,
-            );
-            run_of.insert((query.start_ns, query.thread, query.place), run);
-            self.ran(query.place, run);
         }
-    }
-
-    /// All were seen.
-    pub(super) fn finish(&mut self) {
-        self.runs_without_parents();
-        for ((place, _), count) in std::mem::take(&mut self.runs) {
+        runs_without_work(alone, &mut runs);
+        for ((place, _), count) in runs {
             if let Some(statement) = self.statements.get_mut(place) {
                 statement.runs.add(count.cast_signed());
             }
         }
+    }
+}
+
+/// Queries of no known work, one behind the other. What was waiting for a query goes on where it ended: on the thread that wrote its end.
+/// So a query belongs to the same piece of work as the last one that ended on its thread.
+fn runs_without_work(mut sent: Vec<Sent>, runs: &mut Runs) {
+    sent.sort_by_key(|query| (query.start_ns, query.end_ns));
+    let mut ends: Vec<Sent> = sent.clone();
+    ends.sort_by_key(|query| query.end_ns);
+    let mut ends = ends.into_iter().peekable();
+    let mut last: HashMap<u64, (Sent, i64), RandomState> = HashMap::default();
+    let mut run_of: HashMap<(i64, u64, usize), i64, RandomState> = HashMap::default();
+    let mut next_run = 0i64;
+    for query in sent {
+        while let Some(ended) = ends.next_if(|ended| ended.end_ns <= query.start_ns) {
+            let run = run_of.remove(&(ended.start_ns, ended.thread, ended.place)).unwrap_or_default();
+            last.insert(ended.end_thread, (ended, run));
+        }
+        // Taken by the one that goes on: another one on this thread does not belong to it, too.
+        let before = last.remove(&query.thread).filter(|(before, _)| {
+            before.place == query.place && query.start_ns.saturating_sub(before.end_ns) <= NEXT_NS
+        });
+        let run = before.map_or_else(
+            || {
+                next_run += 1;
+                next_run
+            },
+            |(_, run)| run,
+        );
+        run_of.insert((query.start_ns, query.thread, query.place), run);
+        *runs.entry((query.place, (0, run))).or_default() += 1;
     }
 }
 
@@ -260,25 +245,6 @@ fn with_the_list<'s>(
     common.filter_map(|other| sites.common_own(site, *other)).max_by_key(|(depth, _)| *depth).map(|(_, method)| method)
 }
 
-/// The text of a command in the fields of an activity, as the view `queries` finds it.
-pub fn query_text(start: &str, end: &str) -> Option<String> {
-    let may_have = |text: &str| ["ommandText", "db.query.text", "db.statement"].iter().any(|key| text.contains(key));
-    if !may_have(start) && !may_have(end) {
-        return None;
-    }
-    let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
-    let (start, end) = (parse(start), parse(end));
-    let found = [
-        start.get("CommandText"),
-        start.get("commandText"),
-        end.get("tags").and_then(|tags| tags.get("db.query.text")),
-        end.get("tags").and_then(|tags| tags.get("db.statement")),
-        start.get("tags").and_then(|tags| tags.get("db.query.text")),
-        start.get("tags").and_then(|tags| tags.get("db.statement")),
-    ];
-    found.into_iter().flatten().find_map(Value::as_str).map(str::to_owned)
-}
-
 /// Method and address of a request of HttpClient in the fields of its activity.
 fn call_of(start: &str, end: &str) -> Option<String> {
     let parse = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
@@ -340,21 +306,39 @@ fn without_values(text: &str) -> String {
 pub(super) const IN_SQL: &str =
     "regexp_replace(regexp_replace(text[1:4096], '''[^'']*''', '?', 'g'), '[0-9]+', '?', 'g')";
 
+/// A query of DuckDB: how often each statement ran in its parent activity. An id is given again to later work, so that its start counts, too.
+pub(super) fn by_work(statement: &str, view: &str, condition: &str) -> String {
+    format!(
+        "SELECT {statement}, coalesce(q.parent_activity_id, concat('thread ', q.thread_id)) AS work, p.start_ts AS work_start_ts, \
+         count(*) AS how_often, sum(q.duration_ms) AS total_ms FROM {view} q ASOF LEFT JOIN activity p \
+         ON p.trace_id = q.trace_id AND p.process_id = q.process_id AND p.activity_id = q.parent_activity_id \
+         AND q.start_ts_ns >= p.start_ts_ns WHERE {condition} GROUP BY ALL ORDER BY how_often DESC LIMIT 10"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn query<'q>(parent: &'q str, start_ns: i64, fields: &'q str) -> Query<'q> {
-        Query {
-            thread: 1,
-            end_thread: None,
-            site: 0,
-            start_ns,
+    fn query<'q>(parent: &'q str, start_ts_ns: i64, fields: &'q str) -> Activity<'q> {
+        Activity {
+            process_id: 7,
+            thread_id: 1,
+            end_thread_id: 1,
+            callsite_id: 0,
+            start_ts_ns,
             duration_ns: Some(1000),
-            parent,
-            start_fields: fields,
-            end_fields: "",
+            provider_name: "Shop",
+            name: "query",
+            activity_id: None,
+            parent_activity_id: Some(parent),
+            start_fields: Some(fields),
+            end_fields: None,
         }
+    }
+
+    fn finish(queries: &mut Queries) {
+        queries.finish(Kind::Query, &Work::default());
     }
 
     #[test]
@@ -365,7 +349,7 @@ mod tests {
             queries.see(&query(if n < 8 { "a" } else { "b" }, n, &fields));
             queries.see(&query("a", n, r#"{"path":"/orders"}"#));
         }
-        queries.finish();
+        finish(&mut queries);
         let [statement] = queries.statements.as_slice() else { panic!("{:?}", queries.statements) };
         assert_eq!(statement.text, "SELECT * FROM line WHERE id = ? AND k = ?");
         assert_eq!((statement.runs.count, statement.runs.longest_ns, statement.times.count), (2, 8, 12));
@@ -386,7 +370,7 @@ mod tests {
             let fields = format!(r#"{{"scheme":"http","host":"shop","pathAndQuery":"/articles/{n}"}}"#);
             queries.see_call(&query("a", n, &fields));
         }
-        queries.finish();
+        finish(&mut queries);
         assert_eq!((queries.statements.len(), queries.statements[0].runs.longest_ns), (1, 8));
         let found = most_repeated(&Sites::default(), &queries.statements);
         assert_eq!((found.value, found.is_parented), (0.0, false), "one piece of work with eight is too little");
@@ -399,7 +383,7 @@ mod tests {
         for start in [0, 5_000_000, 9_000_000, 500_000_000] {
             queries.see(&query("", start, fields));
         }
-        queries.finish();
+        finish(&mut queries);
         assert_eq!((queries.statements[0].runs.count, queries.statements[0].runs.longest_ns), (2, 3));
         assert_eq!(queries.statements[0].text, "SELECT ?");
     }
@@ -411,10 +395,10 @@ mod tests {
         let one = r#"{"tags":{"db.query.text":"SELECT price"}}"#;
         for n in 0..10 {
             for (work, thread) in [(0, n % 2), (1, (n + 1) % 2)] {
-                let (start_ns, end_thread) = (n * 1_100_000 + work, Some(1 - thread as u64));
-                queries.see(&Query {
-                    thread: thread as u64,
-                    end_thread,
+                let (start_ns, end_thread_id) = (n * 1_100_000 + work, 1 - thread as u64);
+                queries.see(&Activity {
+                    thread_id: thread as u64,
+                    end_thread_id,
                     duration_ns: Some(1_050_000),
                     ..query("", start_ns, one)
                 });
@@ -423,9 +407,9 @@ mod tests {
         // And what runs at the same time is no loop.
         for n in 0..10 {
             let fields = r#"{"tags":{"db.query.text":"SELECT slow"}}"#;
-            queries.see(&Query { duration_ns: Some(1_000_000_000), ..query("", n * 1_000_000, fields) });
+            queries.see(&Activity { duration_ns: Some(1_000_000_000), ..query("", n * 1_000_000, fields) });
         }
-        queries.finish();
+        finish(&mut queries);
         let runs = |place: usize| (queries.statements[place].runs.count, queries.statements[place].runs.longest_ns);
         assert_eq!((runs(0), runs(1)), ((2, 10), (10, 1)));
     }

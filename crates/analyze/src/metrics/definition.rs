@@ -60,7 +60,7 @@ pub struct Definition {
     pub(super) weight: Option<String>,
     /// One figure, of the first of these values of `by` that has rows.
     #[serde(default)]
-    pub(super) first_of: Vec<String>,
+    pub(crate) first_of: Vec<String>,
     /// The kinds of rows that repeat the same error in each run: by them runs prove no difference.
     #[serde(default)]
     no_proof: Vec<String>,

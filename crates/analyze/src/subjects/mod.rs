@@ -5,5 +5,6 @@ pub mod collections;
 pub(crate) mod inlined;
 pub mod pauses;
 pub mod processor;
+pub mod requests;
 pub(crate) mod sites;
 pub(crate) mod texts;

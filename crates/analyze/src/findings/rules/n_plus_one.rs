@@ -11,9 +11,10 @@ pub(super) const RULE: Rule = Rule {
     title: "One request runs the same database statement again and again",
     about: "One piece of work, such as a request, sends the same statement again and again: for each row of a result it \
         asks once more.",
-    measure: "Mean number of times that a statement runs in a piece of work in which it runs: of its parent activity. \
-        Without one, a query belongs to the same piece of work as the last query that ended on its thread at most 10 \
-        ms before, if that was the same statement. Statements that differ in numbers and texts alone are one. At least \
+    measure: "Mean number of times that a statement runs in a piece of work in which it runs: in the request that came in, or \
+        else in its parent activity, from its start to its end, because ids of activities are given again to later \
+        work. Without either, a query belongs to the same piece of work as the last query that ended on its thread at most \
+        10 ms before, if that was the same statement. A query within another one counts there. Statements that differ in numbers and texts alone are one. At least \
         three pieces of work, or 20 queries. Your method that loops is named, and not the helper that runs the query: \
         behind an `await` it is the one that goes on when a query has ended; else the one that also sends the list \
         whose rows it asks for, and without such a list the nearest one that does not itself report the query.",
@@ -50,12 +51,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let Repeated { value, subject, own_method, by, .. } = queries::most_repeated(&look.picture.sites, statements);
     let text = subject.as_deref().map_or(String::new(), |text| format!(": {}", words::short(text, 100)));
     let sentence = format!("One statement runs {} times in a piece of work{text}.{by}", words::three(value));
-    let evidence = format!(
-        "SELECT {} AS statement, coalesce(parent_activity_id, concat('thread ', thread_id)) AS work, count(*) AS how_often, \
-         sum(duration_ms) AS total_ms FROM queries WHERE {} GROUP BY ALL ORDER BY how_often DESC LIMIT 10",
-        queries::IN_SQL,
-        look.of_process
-    );
+    let evidence = queries::by_work(&format!("{} AS statement", queries::IN_SQL), "queries", &look.of("q"));
     Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
 }
 

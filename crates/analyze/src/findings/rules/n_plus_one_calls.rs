@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
     about: "One piece of work, such as a request, sends the same request to another server again and again.",
     measure: "Mean number of times that a request of `HttpClient` is sent in a piece of work in which it is sent, as in \
         `n_plus_one`. Requests with the same method, host and path are one; parts of the path with a digit stand for \
-        values (`/articles/?`), and the query is left out. Without a parent activity it is no warning: a program that \
+        values (`/articles/?`), and the query is left out. Without a request or a parent activity it is no warning: a program that \
         makes load sends requests in a loop, too. `--for all` has the parents and stacks; `--for requests` has the \
         requests.",
     unit: "count",
@@ -51,14 +51,10 @@ fn judge(look: &Look<'_>) -> Judged {
     let at_most = (!is_parented).then_some(60.0);
     let text = subject.as_deref().map_or(String::new(), |text| format!(": {}", words::short(text, 100)));
     let sentence = format!("One request is sent {} times in a piece of work{text}.{by}", words::three(value));
-    let evidence = format!(
-        "SELECT source, regexp_replace(regexp_extract(coalesce(end_fields ->> '$.tags.\"url.full\"', \
-         end_fields ->> '$.tags.\"http.url\"', start_fields ->> '$.RequestUri', start_fields ->> '$.pathAndQuery', start_fields), \
-         '[^?#]*'), '/[^/]*[0-9][^/]*', '/?', 'g') AS route, coalesce(parent_activity_id, concat('thread ', thread_id)) AS work, \
-         count(*) AS how_often, sum(duration_ms) AS total_ms FROM requests WHERE side = 'client' AND {} GROUP BY ALL \
-         ORDER BY how_often DESC LIMIT 10",
-        look.of_process
-    );
+    let route = "q.source, regexp_replace(regexp_extract(coalesce(q.end_fields ->> '$.tags.\"url.full\"', \
+         q.end_fields ->> '$.tags.\"http.url\"', q.start_fields ->> '$.RequestUri', q.start_fields ->> '$.pathAndQuery', \
+         q.start_fields), '[^?#]*'), '/[^/]*[0-9][^/]*', '/?', 'g') AS route";
+    let evidence = queries::by_work(route, "requests", &format!("q.side = 'client' AND {}", look.of("q")));
     Figure { value, rows, at_most, subject, own_method, sentence, evidence }.into()
 }
 
