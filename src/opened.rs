@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
 use tracequet::analyze::heap::{self, KeptWalk};
 use tracequet::dataset::read::Dataset;
 use tracequet::facts::code::own::OwnCode;
-use tracequet::{Compression, Convert, DatasetLayout, Format, KeepWalk, StoredDataset, convert, expand};
+use tracequet::{Convert, DatasetLayout, KeepWalk, Progress, StoredDataset, TemporaryDataset, expand};
 
 use super::interrupt;
 use super::progress::Bar;
@@ -14,10 +13,6 @@ use super::stored::{self, OpenDataset};
 
 /// Memory for following sampled objects through collections, which findings about leaks are made of.
 const LIFETIMES: u64 = 1 << 30;
-
-/// Recordings up to this many bytes are converted into a temporary dataset of Arrow files, larger ones into one of Parquet files. Arrow files
-/// take less processor time to write and read than Parquet files without compression, but three to five times the room on the disk.
-const SMALL: u64 = 256 << 20;
 
 /// A dataset that can be asked.
 pub struct Opened {
@@ -29,14 +24,14 @@ pub struct Opened {
     pub stored: Option<StoredDataset>,
     /// The heap dump that was asked for, when a recording was converted: the dataset has no rows of its objects and references then.
     pub walk: Option<KeptWalk>,
-    /// Where it is, if it is temporary: removed with this.
-    folder: Option<TempDir>,
+    /// What was converted: removed with this.
+    converted: Option<TemporaryDataset>,
 }
 
 impl Opened {
     /// Whether it was made of a recording just now.
     pub fn is_converted(&self) -> bool {
-        self.folder.is_some()
+        self.converted.is_some()
     }
 }
 
@@ -75,7 +70,7 @@ pub fn open_for_page(
 fn own_of_recording(input: &Path, tables: &[&str], own: OwnCode, request: Convert) -> anyhow::Result<Opened> {
     let asked = own != OwnCode::default();
     let opened = open_as(input, tables, request.own(own))?;
-    if asked && opened.folder.is_none() {
+    if asked && opened.converted.is_none() {
         let what = "a dataset has the own code of its conversion, expected --own and --not-own with a recording, or with convert";
         return Err(tracequet::Error::Usage(what.into()).into());
     }
@@ -84,10 +79,10 @@ fn own_of_recording(input: &Path, tables: &[&str], own: OwnCode, request: Conver
 
 fn open_as(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<Opened> {
     if input.is_dir() {
-        return Ok(Opened { dataset: Dataset::open(input)?, losses: false, stored: None, walk: None, folder: None });
+        return Ok(Opened { dataset: Dataset::open(input)?, losses: false, stored: None, walk: None, converted: None });
     }
     if let Some(OpenDataset { dataset, stored }) = stored::dataset(input, tables)? {
-        return Ok(Opened { dataset, losses: false, stored, walk: None, folder: None });
+        return Ok(Opened { dataset, losses: false, stored, walk: None, converted: None });
     }
     converted(input, tables, request.inputs([input]))
 }
@@ -103,12 +98,6 @@ pub fn open_all(input: &Path, tables: &[&str], own: OwnCode) -> anyhow::Result<O
     converted(input, tables, Convert::default().own(own).lifetimes(LIFETIMES).inputs(found.inputs).layout(layout))
 }
 
-/// Whether the files of recordings have at most [`SMALL`] bytes together. What is no file, such as an object of a store, has an unknown size.
-fn are_small(recordings: &[PathBuf]) -> bool {
-    let mut sizes = recordings.iter().map(|path| std::fs::metadata(path).map(|file| file.len()));
-    sizes.try_fold(0u64, |sum, size| Some(sum.saturating_add(size.ok()?))).is_some_and(|bytes| bytes <= SMALL)
-}
-
 /// Converts the recordings of a request into a temporary dataset. `input` is how they are shown.
 fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<Opened> {
     interrupt::end_at_interrupt()?;
@@ -120,15 +109,14 @@ fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<
     // A table of events can only be asked for where there are such events.
     let tables = tables.iter().filter(is_written).filter(|table| !table.starts_with("event/"));
     let tables = tables.map(|table| (*table).to_owned());
-    // It is read once, and soon: to compress it would take longer than to read and write more bytes.
-    let request = request.output(folder.path().join("dataset")).tables(tables).compression(Compression::None);
-    let format = if are_small(request.input_paths()) { Format::Arrow } else { Format::Parquet };
-    let request = request.format(format);
+    let request = request.tables(tables);
     let mut bar = Bar::new(false);
     let name = tracequet::trace::source::store::shown(input).to_string_lossy().into_owned();
-    let result = convert(&request, &mut |progress| bar.show(&name, progress.position, progress.total));
+    let mut show = |progress: Progress| bar.show(&name, progress.position, progress.total);
+    let result = TemporaryDataset::convert(folder, request, &mut show);
     bar.clear();
-    let losses = result?.inputs.iter().any(|input| input.has_losses());
+    let converted = result?;
+    let losses = converted.summary.inputs.iter().any(|input| input.has_losses());
     let walk = keep.and_then(|keep| keep.take());
-    Ok(Opened { dataset: Dataset::open(request.output_path())?, losses, stored: None, walk, folder: Some(folder) })
+    Ok(Opened { dataset: converted.dataset.clone(), losses, stored: None, walk, converted: Some(converted) })
 }

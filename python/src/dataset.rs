@@ -1,19 +1,16 @@
 //! A dataset that `convert` wrote.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tracequet::Result;
 use tracequet::analyze::findings::{Finding, followed};
-use tracequet::dataset::read::{self, Scan};
+use tracequet::dataset::read;
 use tracequet::report;
-use tracequet::{Error, Result};
 
 use super::errors::exception;
-use super::feed::Stored;
 use super::interrupt::interruptible;
-use super::merge;
 use super::stream::{Schema, Stream};
 
 /// A dataset: the directory that `convert` wrote.
@@ -79,8 +76,8 @@ impl Dataset {
 
     /// The columns that a table has over all recordings.
     fn schema(&self, py: Python<'_>, name: &str) -> PyResult<Schema> {
-        let schema = py.detach(|| self.columns_of(name)).map_err(|error| exception(py, &error))?;
-        Ok(Schema::of(name, &schema))
+        let table = py.detach(|| self.0.merged(name)).map_err(|error| exception(py, &error))?;
+        Ok(Schema::of(name, &table.schema))
     }
 
     /// What the rules found: for each recording its key and its findings, the most important first. Ctrl+C ends it.
@@ -114,50 +111,9 @@ impl Dataset {
     #[pyo3(signature = (name, schema, columns = None))]
     fn stream(&self, py: Python<'_>, name: &str, schema: &Schema, columns: Option<Vec<String>>) -> PyResult<Stream> {
         let made = || {
-            let chosen = merge::choose(name, &schema.0, columns.as_deref())?;
-            let mut scans = self.scans(name)?;
-            if let Some(columns) = &columns {
-                for scan in &mut scans {
-                    let there = scan.batches()?.schema();
-                    let own: Vec<String> = columns.iter().filter(|c| there.index_of(c).is_ok()).cloned().collect();
-                    *scan = scan.clone().columns(own);
-                }
-            }
-            Ok(Stream::new(chosen.clone(), Box::new(Stored::new(chosen, scans))))
+            let chosen = schema.chosen(name, columns.as_deref())?;
+            Ok(Stream::new(chosen.clone(), Box::new(self.0.merged(name)?.batches(chosen))))
         };
         py.detach(made).map_err(|error| exception(py, &error))
-    }
-}
-
-impl Dataset {
-    /// The table in each recording that has it.
-    fn scans(&self, name: &str) -> Result<VecDeque<Scan>> {
-        let dataset = &self.0;
-        let mut scans = VecDeque::new();
-        for info in dataset.recordings() {
-            let recording = dataset.recording(Some(&info.trace_id))?;
-            match recording.table(name) {
-                Ok(table) => scans.push_back(table.scan()),
-                // A recording without such an event has no such table.
-                Err(_) if name.starts_with("event/") => {}
-                Err(error) => return Err(error),
-            }
-        }
-        if scans.is_empty() {
-            return Err(Error::Usage(format!("{}: no table {name}", dataset.path().display())));
-        }
-        Ok(scans)
-    }
-
-    fn columns_of(&self, name: &str) -> Result<arrow_schema::Schema> {
-        let mut known = None;
-        for scan in self.scans(name)? {
-            known = Some(merge::add(name, known, &scan.batches()?.schema())?);
-            // Tables of facts are the same in all recordings.
-            if !name.starts_with("event/") {
-                break;
-            }
-        }
-        known.ok_or_else(|| Error::Internal(format!("{name} has no columns")))
     }
 }

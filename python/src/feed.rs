@@ -1,6 +1,5 @@
 //! Where batches come from: a thread that reads recordings, or the files of a dataset. Nothing here knows Python.
 
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -9,11 +8,9 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use tracequet::dataset::read::{Batches, Scan};
+use tracequet::dataset::read::{MergedBatches, with_columns};
 use tracequet::{Convert, Summary};
 use tracequet::{Error, Result};
-
-use super::merge;
 
 /// Batches that wait for the reader; a batch has some thousands of rows.
 const WAITING: usize = 4;
@@ -84,7 +81,7 @@ impl Feed for Reading {
         }
         let Some(receiver) = &self.receiver else { return Ok(Next::End) };
         match receiver.recv_timeout(patience) {
-            Ok(Message::Batch(batch)) => merge::fit(&batch, &self.schema).map(Next::Batch),
+            Ok(Message::Batch(batch)) => with_columns(&batch, &self.schema).map(Next::Batch),
             Ok(Message::End(end)) => {
                 self.receiver = None;
                 if let Some(summary) = end? {
@@ -130,30 +127,8 @@ fn read(request: &Convert, table: &str, shared: &Shared, sender: &SyncSender<Mes
     sender.send(Message::End(end)).ok();
 }
 
-/// One table of the recordings of a dataset, one recording after the other.
-pub struct Stored {
-    schema: SchemaRef,
-    scans: VecDeque<Scan>,
-    open: Option<Batches>,
-}
-
-impl Stored {
-    /// Rows of these scans, with the columns of `schema`.
-    pub fn new(schema: SchemaRef, scans: VecDeque<Scan>) -> Stored {
-        Stored { schema, scans, open: None }
-    }
-}
-
-impl Feed for Stored {
+impl Feed for MergedBatches {
     fn next(&mut self, _: Duration) -> Result<Next> {
-        loop {
-            match self.open.as_mut().and_then(Iterator::next) {
-                Some(batch) => return merge::fit(&batch?, &self.schema).map(Next::Batch),
-                None => match self.scans.pop_front() {
-                    Some(scan) => self.open = Some(scan.batches()?),
-                    None => return Ok(Next::End),
-                },
-            }
-        }
+        Ok(Iterator::next(self).transpose()?.map_or(Next::End, Next::Batch))
     }
 }

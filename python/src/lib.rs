@@ -7,7 +7,6 @@ mod errors;
 mod feed;
 mod inputs;
 mod interrupt;
-mod merge;
 mod recordings;
 mod stream;
 mod values;

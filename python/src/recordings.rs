@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use arrow_schema::{DataType, Field};
 use pyo3::prelude::*;
+use tracequet::dataset::read::with_columns_of;
 use tracequet::trace::error::{Error as TraceError, Severity};
 use tracequet::{AddressType, Convert, DatasetLayout, Identities, Summary};
 use tracequet::{Error, Result};
@@ -13,7 +14,6 @@ use tracequet::{Error, Result};
 use super::errors::exception;
 use super::feed::{Reading, Summaries};
 use super::interrupt::interruptible;
-use super::merge;
 use super::stream::{Schema, Stream};
 
 /// Recordings, and which of their events are wanted.
@@ -79,7 +79,7 @@ impl Recordings {
         schema: &Schema,
         columns: Option<Vec<String>>,
     ) -> PyResult<Stream> {
-        let chosen = merge::choose(name, &schema.0, columns.as_deref()).map_err(|error| exception(py, &error))?;
+        let chosen = schema.chosen(name, columns.as_deref()).map_err(|error| exception(py, &error))?;
         let mut selected = vec![selection];
         if matches!(name, "event_type" | "diagnostic") {
             // They report payloads that do not fit, which takes decoding them.
@@ -129,12 +129,14 @@ fn list(request: &Convert, stop: &AtomicBool) -> Result<(Vec<Found>, Vec<Failed>
             let columns = without_trace_id(&table.schema);
             match found.iter_mut().find(|(name, ..)| *name == table.name) {
                 Some((name, selection, schema)) => {
-                    *schema = merge::add(name, Some(schema.clone()), &columns)?;
+                    *schema = with_columns_of(name, Some(schema.clone()), &columns)?;
                     if *selection != table.selection {
                         *selection = "event".to_owned();
                     }
                 }
-                None => found.push((table.name.clone(), table.selection, merge::add(&table.name, None, &columns)?)),
+                None => {
+                    found.push((table.name.clone(), table.selection, with_columns_of(&table.name, None, &columns)?))
+                }
             }
         }
     }

@@ -7,6 +7,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+use tracequet::Error;
 use tracequet::dataset::table::schema;
 
 use super::capsule;
@@ -30,6 +31,18 @@ impl Schema {
             documented.metadata.clear();
         }
         Schema(Arc::new(documented))
+    }
+
+    /// The chosen columns, in the order of the table; all without a choice.
+    pub fn chosen(&self, table: &str, columns: Option<&[String]>) -> tracequet::Result<SchemaRef> {
+        let Some(columns) = columns else { return Ok(self.0.clone()) };
+        if let Some(missing) = columns.iter().find(|name| self.0.index_of(name).is_err()) {
+            let names = self.names().join(", ");
+            return Err(Error::Usage(format!("{table}: no column {missing}; there are {names}")));
+        }
+        let fields = self.0.fields().iter().filter(|field| columns.contains(field.name()));
+        let fields = fields.cloned().collect::<Vec<_>>();
+        Ok(Arc::new(arrow_schema::Schema::new_with_metadata(fields, self.0.metadata().clone())))
     }
 }
 

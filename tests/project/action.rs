@@ -143,32 +143,49 @@ fn an_archive_of_a_release_has_all_programs() {
         .map(|entry| PathBuf::from(entry.unwrap().file_name()).file_stem().unwrap().to_str().unwrap().to_owned())
         .collect();
     assert_eq!(programs, ["tracequet-attach"]);
+    let (linux, mac) = ("libtracequet_duckdb.so", "libtracequet_duckdb.dylib");
     let systems = [
-        ("x86_64-unknown-linux-gnu", ["tracequet", "tracequet-attach", "libtracequet_recorder.so"].as_slice()),
-        ("x86_64-apple-darwin", &["tracequet", "tracequet-attach", "libtracequet_recorder.dylib"]),
-        ("x86_64-unknown-linux-musl", &["tracequet"]),
+        ("x86_64-unknown-linux-gnu", ["tracequet", "tracequet-attach", "libtracequet_recorder.so"].as_slice(), linux),
+        ("x86_64-apple-darwin", &["tracequet", "tracequet-attach", "libtracequet_recorder.dylib"], mac),
+        ("x86_64-unknown-linux-musl", &["tracequet"], ""),
     ];
-    for (target, files) in systems {
+    for (target, files, extension) in systems {
         let folder = tempfile::tempdir().unwrap();
         let built = folder.path().join("target").join(target).join("release");
         std::fs::create_dir_all(&built).unwrap();
         std::fs::create_dir_all(folder.path().join("crates/recorder")).unwrap();
+        std::fs::create_dir_all(folder.path().join("crates/duckdb")).unwrap();
+        for file in ["Cargo.toml", "crates/duckdb/package.py"] {
+            std::fs::copy(root().join(file), folder.path().join(file)).unwrap();
+        }
         for file in files {
             std::fs::write(built.join(file), file).unwrap();
         }
         for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "crates/recorder/corprof.h"] {
             std::fs::write(folder.path().join(file), "").unwrap();
         }
-        let made = run_in(folder.path(), step, &[("TARGET", target), ("NAME", "made")]);
+        let duckdb = if extension.is_empty() { "" } else { "linux_amd64" };
+        if !extension.is_empty() {
+            std::fs::write(built.join(extension), extension).unwrap();
+        }
+        let environment = [("TARGET", target), ("NAME", "made"), ("DUCKDB", duckdb)];
+        let made = run_in(folder.path(), step, &environment);
         assert!(made.0, "{target}: {made:?}");
         let (_, listed) = run_in(folder.path(), "tar -tzf made.tar.gz", &[]);
         for file in files.iter().chain(&["recorder/corprof.h", "LICENSE-MIT"]) {
             assert!(listed.lines().any(|line| line == format!("made/{file}")), "{target} {file}: {listed}");
         }
-        // A program that was not built makes no release.
-        std::fs::remove_file(built.join(files[files.len() - 1])).unwrap();
-        let cleared = "rm -r made made.tar.gz";
-        assert!(run_in(folder.path(), cleared, &[]).0);
-        assert!(!run_in(folder.path(), step, &[("TARGET", target), ("NAME", "made")]).0, "{target}");
+        let has_extension = listed.lines().any(|line| line == "made/duckdb/tracequet.duckdb_extension");
+        assert_eq!(has_extension, !extension.is_empty(), "{target}: {listed}");
+        // A program or an extension that was not built makes no release.
+        for file in [files[files.len() - 1], extension] {
+            if file.is_empty() {
+                continue;
+            }
+            std::fs::remove_file(built.join(file)).unwrap();
+            assert!(run_in(folder.path(), "rm -rf made made.tar.gz", &[]).0);
+            assert!(!run_in(folder.path(), step, &environment).0, "{target} {file}");
+            std::fs::write(built.join(file), file).unwrap();
+        }
     }
 }

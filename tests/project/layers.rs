@@ -14,6 +14,7 @@ const CRATES: &[&str] = &[
     "crates/dataset/src",
     "crates/analyze/src",
     "crates/convert/src",
+    "crates/duckdb/src",
     "crates/corprof/src",
     "crates/diagnostics-port/src",
     "crates/recorder/src",

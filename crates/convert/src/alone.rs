@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tracequet_dataset::error::Result;
-use tracequet_dataset::format::{AddressType, Format, Summed, paths, tag_of};
+use tracequet_dataset::format::{AddressType, Summed, paths, tag_of};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
@@ -50,7 +50,7 @@ pub(crate) fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_
     };
     let names: Vec<&str> = tables.iter().map(|t| t.name.as_str()).collect();
     let only_trace = hive.is_none().then_some(input.trace_id.as_str());
-    let files = views::Files { only_trace, arrow: request.format == Format::Arrow };
+    let files = views::Files { only_trace, read_by: request.format.into() };
     dataset.file(paths::VIEWS, views::sql(&names, files).as_bytes())?;
     dataset.file(paths::MANIFEST, manifest.as_bytes())?;
     dataset.commit()?;

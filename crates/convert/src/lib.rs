@@ -25,6 +25,7 @@ mod one;
 mod request;
 mod stored;
 mod summary;
+mod temporary;
 
 use std::path::{Path, PathBuf};
 
@@ -50,6 +51,7 @@ pub use request::{Convert, DatasetLayout, Progress, Step};
 use stored::{Fetches, Target, address_of};
 pub use stored::{StoredDataset, fetch_dataset};
 pub use summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary};
+pub use temporary::TemporaryDataset;
 pub use tracequet_dataset::compact::{Compacted, LeftOut};
 pub use tracequet_dataset::format::{AddressType, Format};
 pub use tracequet_dataset::write::{Compression, GRACE};

@@ -1,12 +1,15 @@
 //! The request of a conversion.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tracequet_dataset::format::{AddressType, Format, Options};
 use tracequet_dataset::table::select::without_groups;
 use tracequet_dataset::write::Compression;
 use tracequet_facts::code::own::OwnCode;
+use tracequet_trace::error::{Error, Result};
 
 use super::identities::Identities;
 use super::keep_walk::KeepWalk;
@@ -56,6 +59,7 @@ pub struct Convert {
     pub(crate) identities: Identities,
     pub(crate) unhashed: bool,
     pub(crate) keep_walk: Option<KeepWalk>,
+    pub(crate) stop: Arc<AtomicBool>,
 }
 
 impl Convert {
@@ -240,6 +244,11 @@ impl Convert {
         Convert { unhashed, ..self }
     }
 
+    /// Stop reading when this becomes true: the conversion fails, and there is no dataset.
+    pub fn stop(self, stop: Arc<AtomicBool>) -> Convert {
+        Convert { stop, ..self }
+    }
+
     /// Keep the objects and references of a heap dump of the one recording in memory, beside what is written.
     pub fn keep_walk(self, keep_walk: impl Into<Option<KeepWalk>>) -> Convert {
         Convert { keep_walk: keep_walk.into(), ..self }
@@ -268,6 +277,15 @@ impl Convert {
             cohorts: self.cohorts.is_some(),
             lifetimes: self.lifetimes.is_some(),
         }
+    }
+
+    /// An error when the conversion is to stop.
+    pub(super) fn check_stop(&self) -> Result<()> {
+        if !self.stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let source = std::io::Error::new(std::io::ErrorKind::Interrupted, "the conversion was stopped");
+        Err(Error::Io { path: self.inputs.first().cloned().unwrap_or_default(), source })
     }
 
     /// Whether a moment lies between `from_ns` and `to_ns`.

@@ -162,8 +162,9 @@ pub use tracequet_convert::inspect::{self, Inspection};
 pub use tracequet_convert::{
     AddressType, Collected, Compacted, Compression, Convert, DatasetLayout, Done, Expanded, Expire, Expired,
     FailedInput, Format, FoundTable, GRACE, Identities, InputSummary, KeepWalk, LeftOut, Progress, Relabel, Rows,
-    SkippedInput, Step, StoredDataset, Summary, TableSummary, Watch, batches, collect_etw, collect_port, compact,
-    convert, convert_each, expand, expire, fetch_dataset, is_recording_name, relabel, remove, repair, tables, unpacked,
+    SkippedInput, Step, StoredDataset, Summary, TableSummary, TemporaryDataset, Watch, batches, collect_etw,
+    collect_port, compact, convert, convert_each, expand, expire, fetch_dataset, is_recording_name, relabel, remove,
+    repair, tables, unpacked,
 };
 pub use tracequet_dataset as dataset;
 pub use tracequet_dataset::error::{Error, Result};

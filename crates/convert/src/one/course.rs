@@ -49,10 +49,10 @@ impl Course {
         }
     }
 
-    /// Reports how far the reader is, and checks that the dataset can still be written.
+    /// Reports how far the reader is, and checks that the dataset can still be written and is still wanted.
     pub(crate) fn progress(&mut self, position: u64, conversion: &mut Conversion<'_>) {
         (conversion.progress)(position, conversion.total, self.events);
-        if let Err(e) = conversion.dataset.check() {
+        if let Err(e) = conversion.request.check_stop().and_then(|()| conversion.dataset.check()) {
             self.fail(e);
         }
     }

@@ -8,7 +8,7 @@ use super::described::{Described, described};
 use super::open::Dataset;
 use super::table::Table;
 use crate::format::paths::{self, NO_RECORDING};
-use crate::format::{Entry, Format, Head, Layout, Lists, Pack, PackedTable, Recorded, Status, TableInfo, VERSION};
+use crate::format::{Entry, Head, Layout, Lists, Pack, PackedTable, Recorded, Status, TableInfo, VERSION};
 use crate::table::views;
 use crate::write::{read_manifest, read_small};
 
@@ -127,7 +127,7 @@ impl Summary {
 /// The views of the tables of a manifest, if this version wrote it.
 fn views_of(head: &Head, lists: &Lists) -> Option<String> {
     let names: Vec<&str> = lists.tables.iter().map(|table| table.name.as_str()).collect();
-    let files = views::Files { only_trace: None, arrow: head.format == Format::Arrow };
+    let files = views::Files { only_trace: None, read_by: head.format.into() };
     (head.version == VERSION).then(|| views::sql(&names, files))
 }
 

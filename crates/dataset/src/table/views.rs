@@ -5,13 +5,53 @@
 
 use std::fmt::Write;
 
+use crate::format::Format;
+
 /// How the files of a dataset are laid out and written.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a> {
     /// The key of the recording when each table is one file; `None` for `OUT/<table>/trace=<key>/`.
     pub only_trace: Option<&'a str>,
-    /// Whether they are Arrow IPC files, which DuckDB reads with an extension; otherwise they are Parquet.
-    pub arrow: bool,
+    /// What DuckDB reads the tables with.
+    pub read_by: ReadBy<'a>,
+}
+
+/// What reads the tables.
+#[derive(Clone, Copy, Debug)]
+pub enum ReadBy<'a> {
+    /// DuckDB: Parquet files, at names without a folder.
+    Parquet,
+    /// DuckDB: Parquet files of the dataset in this folder.
+    ParquetIn(&'a str),
+    /// An extension of DuckDB by others: Arrow IPC files, at names without a folder.
+    Arrow,
+    /// The extension of tracequet: this recording or dataset.
+    Tracequet(&'a str),
+}
+
+impl From<Format> for ReadBy<'_> {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Parquet => ReadBy::Parquet,
+            Format::Arrow => ReadBy::Arrow,
+        }
+    }
+}
+
+impl ReadBy<'_> {
+    /// Text of SQL that reads a table.
+    fn table(self, name: &str, only_trace: Option<&str>) -> String {
+        let place = |extension: &str| match only_trace {
+            Some(_) => format!("{}.{extension}", quoted(name)),
+            None => format!("{}/*/*.{extension}", quoted(name)),
+        };
+        match self {
+            ReadBy::Parquet => format!("read_parquet('{}')", place("parquet")),
+            ReadBy::ParquetIn(folder) => format!("read_parquet('{}/{}')", quoted(folder), place("parquet")),
+            ReadBy::Arrow => format!("read_arrow('{}')", place("arrow")),
+            ReadBy::Tracequet(input) => format!("tracequet('{}', '{}')", quoted(input), quoted(name)),
+        }
+    }
 }
 
 const HEAD: &str = "-- Views over this dataset, for DuckDB. In its directory: duckdb -init views.sql
@@ -30,40 +70,45 @@ LOAD nanoarrow;
 /// The script for a dataset with these tables.
 pub fn sql(tables: &[&str], files: Files<'_>) -> String {
     let mut out = String::from(HEAD);
-    let (reader, extension) = if files.arrow { ("read_arrow", "arrow") } else { ("read_parquet", "parquet") };
-    if files.arrow {
+    if matches!(files.read_by, ReadBy::Arrow) {
         out.push_str(ARROW);
     }
     out.push('\n');
     for name in tables {
-        let (view, path) = (name.replace('"', "\"\""), quoted(name));
-        let (trace, place) = match files.only_trace {
-            Some(key) => (format!("'{}' AS trace_id, ", quoted(key)), format!("{path}.{extension}")),
-            None => (String::new(), format!("{path}/*/*.{extension}")),
-        };
-        writeln!(out, "CREATE OR REPLACE VIEW \"{view}\" AS SELECT {trace}* FROM {reader}('{place}');").ok();
+        let view = name.replace('"', "\"\"");
+        let trace = files.only_trace.map(|key| format!("'{}' AS trace_id, ", quoted(key))).unwrap_or_default();
+        let table = files.read_by.table(name, files.only_trace);
+        writeln!(out, "CREATE OR REPLACE VIEW \"{view}\" AS SELECT {trace}* FROM {table};").ok();
     }
     if files.only_trace.is_none() {
         out.push_str(&of_one_layout(tables));
     }
     out.push_str(&only_trace(tables, files));
+    for (_, text) in questions(tables) {
+        out.push('\n');
+        out.push_str(text);
+    }
+    out
+}
 
+/// The views and macros for questions that these tables can answer, each by its name and behind those that it needs.
+pub fn questions(tables: &[&str]) -> Vec<(&'static str, &'static str)> {
     // What a view needs is a table or another view.
     let mut known: Vec<&str> = tables.to_vec();
-    let mut left: Vec<_> = tracequet_schemas::VIEWS.iter().collect();
+    let mut left: Vec<_> = tracequet_schemas::VIEWS.to_vec();
+    let mut found = Vec::new();
     loop {
         let before = left.len();
         left.retain(|(name, text)| {
             let ready = needs(text).all(|need| known.contains(&need));
             if ready {
                 known.push(name);
-                out.push('\n');
-                out.push_str(text);
+                found.push((*name, *text));
             }
             !ready
         });
         if left.len() == before {
-            return out;
+            return found;
         }
     }
 }
@@ -142,7 +187,7 @@ mod tests {
     #[test]
     fn an_event_of_one_layout_has_a_view_without_it() {
         let tables = ["event/P/A.01234567", "event/P/B.01234567", "event/P/B.89abcdef", "event/P/C.v2"];
-        let script = sql(&tables, Files { only_trace: None, arrow: false });
+        let script = sql(&tables, Files { only_trace: None, read_by: ReadBy::Parquet });
         assert!(script.contains("VIEW \"event/P/A\" AS SELECT * FROM \"event/P/A.01234567\""), "{script}");
         assert!(!script.contains("VIEW \"event/P/B\"") && !script.contains("VIEW \"event/P/C\""), "{script}");
     }
@@ -150,13 +195,13 @@ mod tests {
     #[test]
     fn a_dataset_with_all_tables_has_all_views_in_every_layout() {
         let tables: Vec<&str> = schema::all().unwrap().iter().map(|table| table.name.as_str()).collect();
-        for files in [None, Some("it's")].map(|only_trace| Files { only_trace, arrow: false }) {
+        for files in [None, Some("it's")].map(|only_trace| Files { only_trace, read_by: ReadBy::Parquet }) {
             let script = sql(&tables, files);
             for (name, text) in tracequet_schemas::VIEWS {
                 assert!(script.contains(text), "{name} is missing: {files:?}");
             }
         }
-        let script = sql(&["gc", "gc_pause"], Files { only_trace: Some("it's"), arrow: true });
+        let script = sql(&["gc", "gc_pause"], Files { only_trace: Some("it's"), read_by: ReadBy::Arrow });
         assert!(
             script.contains("VIEW \"gc\" AS SELECT 'it''s' AS trace_id, * FROM read_arrow('gc.arrow')"),
             "{script}"
