@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Measures batches: batch.py TRACEQUET FOLDER [--counts 10,100,1000] [--large FILE...]
 
-In FOLDER (which needs some 4 GB; nothing is left there) it makes recordings of about 1 MB out of samples/subjects.nettrace, each with another
-process id and time, converts 10, 100 and 1,000 of them into a growing dataset, adds one, and asks DuckDB three questions over all.
-Then 200 small recordings with one job and with two, in turn; 300 with files of their own and with --pack; then the --large
-files together. Prints Markdown. The Python needs duckdb.
+In FOLDER (which needs some 4 GB; nothing is left there) it makes recordings of about 1 MB out of
+samples/subjects.nettrace, each with another process id and time, converts 10, 100 and 1,000 of them into a growing
+dataset, adds one, and asks DuckDB three questions over all. Then 200 small recordings with one job and with two, in
+turn; 300 with files of their own and with --pack; then the --large files together. Prints Markdown. The Python needs
+duckdb.
 """
 
 import argparse
@@ -32,8 +33,9 @@ QUESTIONS = {
 
 
 def run(arguments):
-    """Runs a program; seconds on the clock, seconds of processors, megabytes at the peak. The peak is measured by `time`: ru_maxrss
-    of a program is at least that of the process that started it, and this one has DuckDB in memory."""
+    """Runs a program; seconds on the clock, seconds of processors, megabytes at the peak. The peak is measured by
+    `time`: ru_maxrss of a program is at least that of the process that started it, and this one has DuckDB in
+    memory."""
     with tempfile.NamedTemporaryFile("r") as peak:
         began = time.monotonic()
         command = ["/usr/bin/time", "--quiet", "--format=%M", f"--output={peak.name}", *arguments]
@@ -111,7 +113,8 @@ def side_by_side(program, folder):
     for turn in range(3):
         for append in ([], ["--append"]):
             for jobs in ("1", "2"):
-                # Nothing is removed meanwhile: ext4 does not reuse an inode for a minute, and has to skip each such one.
+                # Nothing is removed meanwhile: ext4 does not reuse an inode for a minute, and has to skip each such
+                # one.
                 lake = folder / f"lake-{turn}-{len(append)}-{jobs}"
                 times.setdefault((bool(append), jobs), []).append(
                     run([program, "convert", "-q", *append, "--jobs", jobs, small, "-o", lake]))

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Measures a compacted dataset by its number of recordings: fleet.py TRACEQUET FOLDER [--counts 1000,10000,100000] [--real 400] [--sample subjects.nettrace]
+"""Measures a compacted dataset by its number of recordings: fleet.py TRACEQUET FOLDER [--counts 1000,10000,100000]
+[--real 400] [--sample subjects.nettrace]
 
-In FOLDER (nothing is left there) it converts some hundred recordings made of one of samples/ with `--tables figures` (or --tables),
-compacts them, and measures: files, bytes, seconds. Then it makes a dataset of as many recordings as are asked for out of copies of
-that: in each copy the keys, hashes and times are others, in the files of tables (written by DuckDB) as in the entries. On each it lists,
-appends one recording, checks rules on the 20 newest runs of a label against 20 others, and asks DuckDB three questions, each of one day's
-recordings or one recording. Prints Markdown. The Python needs duckdb and pyarrow.
+In FOLDER (nothing is left there) it converts some hundred recordings made of one of samples/ with `--tables figures`
+(or --tables), compacts them, and measures: files, bytes, seconds. Then it makes a dataset of as many recordings as are
+asked for out of copies of that: in each copy the keys, hashes and times are others, in the files of tables (written by
+DuckDB) as in the entries. On each it lists, appends one recording, checks rules on the 20 newest runs of a label
+against 20 others, and asks DuckDB three questions, each of one day's recordings or one recording. Prints Markdown. The
+Python needs duckdb and pyarrow.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Compares `convert` with the floor of its output: floor.py TRACEQUET TRACE... [--runs N] [--old TRACEQUET]
 
-The floor is the processor time in which pyarrow's C++ writer writes the same tables from memory: same row groups, encodings and
-compression, on one thread. Converting also reads, decodes and sorts, so it cannot be faster than that by much. Both sides run
-in turn; medians of N runs (5), after one run of each that does not count. Processor time is that of user and system, of all
-threads; that of `convert` includes the start of the process. `--old` adds another build of tracequet to the turns. Prints
-Markdown. The Python needs pyarrow.
+The floor is the processor time in which pyarrow's C++ writer writes the same tables from memory: same row groups,
+encodings and compression, on one thread. Converting also reads, decodes and sorts, so it cannot be faster than that by
+much. Both sides run in turn; medians of N runs (5), after one run of each that does not count. Processor time is that
+of user and system, of all threads; that of `convert` includes the start of the process. `--old` adds another build of
+tracequet to the turns. Prints Markdown. The Python needs pyarrow.
 """
 
 import argparse

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Kills programs that work on one dataset: killed_lake.py TRACEQUET FOLDER [--minutes 10] [--writers 4] [--each 100] [--seed 1]
+"""Kills programs that work on one dataset: killed_lake.py TRACEQUET FOLDER [--minutes 10] [--writers 4] [--each 100]
+[--seed 1]
 
-In FOLDER (which needs some 2 GB; nothing is left there) it makes small recordings out of samples/, for each of four writers its own. A writer
-appends them a few at a time, and begins again from the first when it has done all: those that went come back. Every second writer uses --pack,
-and every third recording has the label keep=no. Beside them one program compacts, one expires the recordings with keep=no, and one removes a recording and adds it again.
-Each of these processes is killed (SIGKILL) after a random time, most of them before they are done. Meanwhile a reader asks for rows that a
-glob over the files finds twice, and whether the entries can be read.
+In FOLDER (which needs some 2 GB; nothing is left there) it makes small recordings out of samples/, for each of four
+writers its own. A writer appends them a few at a time, and begins again from the first when it has done all: those that
+went come back. Every second writer uses --pack, and every third recording has the label keep=no. Beside them one
+program compacts, one expires the recordings with keep=no, and one removes a recording and adds it again. Each of these
+processes is killed (SIGKILL) after a random time, most of them before they are done. Meanwhile a reader asks for rows
+that a glob over the files finds twice, and whether the entries can be read.
 
-In the end each program runs once undisturbed. Then every table of the dataset must have exactly the rows of one that was made in one run
-of the recordings that stay (tests/python/same_lakes.py, EXCEPT ALL both ways), and `dataset verify` must find nothing wrong. Prints Markdown.
-The Python needs duckdb.
+In the end each program runs once undisturbed. Then every table of the dataset must have exactly the rows of one that
+was made in one run of the recordings that stay (tests/python/same_lakes.py, EXCEPT ALL both ways), and `dataset verify`
+must find nothing wrong. Prints Markdown. The Python needs duckdb.
 """
 
 import argparse

@@ -1,4 +1,5 @@
-"""What recording costs a server: requests per second without a recorder, with tracequet, and with dotnet-trace, in turn.
+"""What recording costs a server: requests per second without a recorder, with tracequet, and with dotnet-trace, in
+turn.
 
     benches/live_overhead.py KIT TRACEQUET [--runs N] [--seconds N] [--follow] [--write]
 
@@ -9,8 +10,8 @@
     --follow   with a row for tracequet collect --follow
     --write    put the result into docs/PERFORMANCE.md, too
 
-The server is started once for each set of providers. Both recorders get the same providers and the same buffer. Server, load and
-recorder share the processors of the machine, as they do in a container. Needs wrk.
+The server is started once for each set of providers. Both recorders get the same providers and the same buffer. Server,
+load and recorder share the processors of the machine, as they do in a container. Needs wrk.
 """
 
 import argparse

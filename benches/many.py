@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Makes many recordings of a few: many.py OUT COUNT RECORDING...
 
-Writes OUT/NAME-00001.nettrace and so on: the given .nettrace files (NetTrace V4) in turn, each with another process id and start time in its
-header, so that each has a hash of its own. What the events say is the same.
+Writes OUT/NAME-00001.nettrace and so on: the given .nettrace files (NetTrace V4) in turn, each with another process id
+and start time in its header, so that each has a hash of its own. What the events say is the same.
 """
 
 import struct

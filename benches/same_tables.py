@@ -4,11 +4,11 @@
     python benches/same_tables.py --self-test
 
 Compared are: the exit code, the error of a refused recording, the set of tables, the columns with their types, and all
-values row by row in their order. Rows that are the same in another order are reported as such. Files with equal bytes are
-not opened. What stands behind `--` goes to both builds as options of `convert`.
+values row by row in their order. Rows that are the same in another order are reported as such. Files with equal bytes
+are not opened. What stands behind `--` goes to both builds as options of `convert`.
 
-`--cache` keeps what OLD wrote; it must be a folder of its own for each OLD and each set of options. Exit code 1 says that
-something differs. Needs a Python with duckdb and pyarrow.
+`--cache` keeps what OLD wrote; it must be a folder of its own for each OLD and each set of options. Exit code 1 says
+that something differs. Needs a Python with duckdb and pyarrow.
 """
 
 import argparse

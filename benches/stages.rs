@@ -1,6 +1,7 @@
-//! What each stage costs on the samples, beside its floor: `cargo bench -p tracequet-benches`. The floor of a stage is the least that any
-//! program has to do for it: read the bytes, copy the payloads, sort the rows, copy the columns, encode them with the plain writer of
-//! parquet. For whole programs on large recordings: `benches/compare.sh` and `benches/floor.py`.
+//! The cost of each stage on the samples, beside its floor: `cargo bench -p tracequet-benches`. The floor of a stage is
+//! the least that any program has to do for it: read the bytes, copy the payloads, sort the rows, copy the columns,
+//! encode them with the plain writer of parquet. For whole programs on large recordings: `benches/compare.sh` and
+//! `benches/floor.py`.
 
 #![allow(clippy::expect_used, reason = "a benchmark may stop where it stands")]
 
@@ -26,7 +27,7 @@ use tracequet::trace::reader::{Order, RawEvent, TypeId};
 use tracequet::trace::source::Input;
 use tracequet::{Convert, batches};
 
-/// How far each event is taken.
+/// The last stage that each event goes through.
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
     Headers,
@@ -149,7 +150,7 @@ fn dataset(folder: &Path, tables: &[(String, Vec<RecordBatch>)]) {
     writer.close_tables(&[]).expect("files");
 }
 
-/// The same rows by the writer of the crate parquet, one table after the other into memory.
+/// Writes the rows with the writer of the crate parquet, one table after the other into memory.
 fn plain(tables: &[(String, Vec<RecordBatch>)]) -> usize {
     let level = ZstdLevel::try_new(1).expect("a level");
     let mut bytes = 0;

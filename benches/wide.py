@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What more cores bring a conversion: wide.py TRACEQUET TRACE... [--runs N]
 
-Converts each trace on one core and on all in turn (medians of N runs, 5), and sums up how much processor time each thread takes
-(/proc/PID/task/*/schedstat, looked at every 2 ms). The thread that takes most is never divided: with any number of cores a conversion
-is at most 1 / its share as fast as on one. Prints Markdown. Linux only.
+Converts each trace on one core and on all in turn (medians of N runs, 5), and sums up how much processor time each
+thread takes (/proc/PID/task/*/schedstat, looked at every 2 ms). The thread that takes most is never divided: with any
+number of cores a conversion is at most 1 / its share as fast as on one. Prints Markdown. Linux only.
 """
 
 import argparse
@@ -17,7 +17,9 @@ from pathlib import Path
 
 
 def convert(program, trace, out, cores):
-    """Converts a recording on some cores. Returns seconds on the clock, and the share of the thread with most processor time."""
+    """Converts a recording on some cores. Returns seconds on the clock, and the share of the thread with most processor
+    time.
+    """
     began = time.monotonic()
     process = subprocess.Popen([program, "convert", "--quiet", "--overwrite", trace, "-o", out], stdin=subprocess.DEVNULL,
                                preexec_fn=lambda: os.sched_setaffinity(0, cores))

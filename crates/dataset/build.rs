@@ -1,5 +1,5 @@
-//! Writes what is made from `schemas/tables`: the builders of tables for `src/table/builders.rs`, and their columns as types for
-//! `src/read/tables.rs`.
+//! Writes what is made from `schemas/tables`: the builders of tables for `src/table/builders.rs`, and their columns as
+//! types for `src/read/tables.rs`.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Arrow's C interface in capsules: how batches go to any other library of Python without a copy. Source of the names and of
-//! the protocol: "The Arrow PyCapsule Interface" of the Arrow format.
+//! Arrow's C interface in capsules: how batches go to any other library of Python without a copy. Source of the names
+//! and of the protocol: "The Arrow PyCapsule Interface" of the Arrow format.
 
 use arrow_array::RecordBatchReader;
 use arrow_array::ffi::FFI_ArrowSchema;

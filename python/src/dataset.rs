@@ -80,7 +80,7 @@ impl Dataset {
         Ok(Schema::of(name, &table.schema))
     }
 
-    /// What the rules found: for each recording its key and its findings, the most important first. Ctrl+C ends it.
+    /// The findings of each recording: its key and its findings, the most important first. Ctrl+C ends it.
     #[pyo3(signature = (trace = None))]
     fn findings<'py>(&self, py: Python<'py>, trace: Option<String>) -> PyResult<Vec<Explained<'py>>> {
         let dataset = self.0.clone();

@@ -36,7 +36,7 @@ pub trait Feed: Send {
     }
 }
 
-/// What readings of recordings have reported at their end.
+/// Summaries that readings of recordings have reported at their end.
 pub type Summaries = Arc<Mutex<Vec<Summary>>>;
 
 enum Message {
@@ -44,7 +44,7 @@ enum Message {
     End(Result<Option<Summary>>),
 }
 
-/// What the reading thread and its feed share.
+/// State that the reading thread and its feed share.
 #[derive(Default)]
 struct Shared {
     stop: AtomicBool,

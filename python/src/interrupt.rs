@@ -10,7 +10,7 @@ use tracequet::{Error, Result};
 
 use super::errors::exception;
 
-/// How long a wait lasts before Python is asked whether Ctrl+C was pressed.
+/// The longest wait before Python is asked whether Ctrl+C was pressed.
 pub const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Runs `work` on a thread of its own, so that Ctrl+C is handled meanwhile. The argument of the thread shows that its

@@ -1,5 +1,5 @@
-//! The part of the Python package `tracequet` that is written in Rust: tables of recordings and datasets as streams of Arrow
-//! batches, and the command line. Everything that a user of the package sees is in `package/tracequet`.
+//! The part of the Python package `tracequet` that is written in Rust: tables of recordings and datasets as streams of
+//! Arrow batches, and the command line. Everything that a user of the package sees is in `package/tracequet`.
 
 mod capsule;
 mod dataset;

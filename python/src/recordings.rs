@@ -61,8 +61,9 @@ impl Recordings {
         Recordings { request, summaries: Summaries::default() }
     }
 
-    /// The tables that `names` select, with the columns that they have over all recordings, and the recordings that cannot be
-    /// read. `None` means all tables. One recording alone that cannot be read is an exception. Ctrl+C ends it.
+    /// The tables that `names` select, with the columns that they have over all recordings, and the recordings that
+    /// cannot be read. `None` means all tables. One recording alone that cannot be read is an exception. Ctrl+C ends
+    /// it.
     #[pyo3(signature = (names = None))]
     fn tables(&self, py: Python<'_>, names: Option<Vec<String>>) -> PyResult<(Vec<Found>, Vec<Failed>)> {
         let request = self.request.clone().tables(names.unwrap_or_default());
@@ -82,7 +83,7 @@ impl Recordings {
         let chosen = schema.chosen(name, columns.as_deref()).map_err(|error| exception(py, &error))?;
         let mut selected = vec![selection];
         if matches!(name, "event_type" | "diagnostic") {
-            // They report payloads that do not fit, which takes decoding them.
+            // These two tables report payloads that do not fit, which takes decoding them.
             selected.push("event".into());
         }
         let mut request = self.request.clone().tables(selected);

@@ -57,7 +57,7 @@ impl Schema {
         self.0.fields().iter().map(|field| (field.name().clone(), field.data_type().to_string())).collect()
     }
 
-    /// What a row of the table is, where that is known.
+    /// The meaning of a row of the table, where that is known.
     fn doc(&self) -> Option<String> {
         self.0.metadata().get(schema::DOC).cloned()
     }
@@ -106,8 +106,8 @@ impl Stream {
         capsule::stream(py, Box::new(Reader { schema: self.schema.clone(), feed: Some(self.take()?) }))
     }
 
-    /// Reads all batches into memory, or as many as have `rows` rows. `progress` is called with bytes read and bytes in all about
-    /// ten times a second; Ctrl+C ends it.
+    /// Reads all batches into memory, or as many as have `rows` rows. `progress` is called with bytes read and bytes in
+    /// all about ten times a second; Ctrl+C ends it.
     #[pyo3(signature = (progress = None, rows = None))]
     fn collect(&self, py: Python<'_>, progress: Option<Bound<'_, PyAny>>, rows: Option<usize>) -> PyResult<Batches> {
         let mut missing = rows.unwrap_or(usize::MAX);

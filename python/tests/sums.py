@@ -1,5 +1,6 @@
-"""What a column adds up to, asked of each library in its own words: how many values there are, and their sum. Text, bytes and lists
-add up to their lengths, structs to nothing. Whole numbers are exact, modulo 2^64: some libraries wrap and others do not."""
+"""What a column adds up to, asked of each library in its own words: how many values there are, and their sum. Text,
+bytes and lists add up to their lengths, structs to nothing. Whole numbers are exact, modulo 2^64: some libraries wrap
+and others do not."""
 
 import math
 
@@ -134,7 +135,9 @@ def of_duckdb(connection, source, columns):
 
 
 def spark_question(frame, columns):
-    """The frame of one row, an array of texts, that answers for a table: rows of many tables together are one job of Spark."""
+    """The frame of one row, an array of texts, that answers for a table: rows of many tables together are one job of
+    Spark.
+    """
 
     def both(name, kind):
         column = "`" + name.replace("`", "``") + "`"

@@ -261,7 +261,9 @@ def says_what_is_lost(path):
 
 
 def damaged(name):
-    """Recordings with damage, made of a sample: cut, with other bytes in them, with a hole, with nothing but their head."""
+    """Recordings with damage, made of a sample: cut, with other bytes in them, with a hole, with nothing but their
+    head.
+    """
     whole = (SAMPLES / name).read_bytes()
     half = len(whole) // 2
     yield "cut", whole[:half]

@@ -1,4 +1,6 @@
-"""The server for agents, asked by the client of the protocol's own SDK over standard input and output: also what it must not do."""
+"""The server for agents, asked by the client of the protocol's own SDK over standard input and output: also what it
+must not do.
+"""
 
 import json
 import os

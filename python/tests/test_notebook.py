@@ -1,4 +1,6 @@
-"""The notebooks of samples/notebooks run from their first cell to their last, and their plots have something in them."""
+"""The notebooks of samples/notebooks run from their first cell to their last, and their plots have something in
+them.
+"""
 
 import base64
 import os

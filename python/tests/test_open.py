@@ -156,7 +156,9 @@ def test_a_compacted_dataset_has_the_same_rows(tmp_path):
 
 
 def test_recordings_are_hashed_once(tmp_path):
-    """Their keys have digits of the hash. A file that says it did not change keeps its key, whatever its last byte is."""
+    """Their keys have digits of the hash. A file that says it did not change keeps its key, whatever its last byte
+    is.
+    """
     paths = [tmp_path / "a.nettrace", tmp_path / "b.nettrace"]
     for number, path in enumerate(paths):
         path.write_bytes(CHURN.read_bytes() + bytes([number]))

@@ -31,7 +31,8 @@ def spark():
     os.environ["PYSPARK_PYTHON"] = sys.executable
     # Wherever the machine's name leads.
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    # For the driver and the executors: they live for two minutes, which is too short for Java's optimising compiler to pay.
+    # For the driver and the executors: they live for two minutes, which is too short for Java's optimising compiler to
+    # pay.
     os.environ["JAVA_TOOL_OPTIONS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     session = (
         SparkSession.builder.master("local-cluster[2,1,1024]")
@@ -87,8 +88,8 @@ def load(spark, table, path, **options):
     return reader.load(path if isinstance(path, list) else str(path))
 
 
-# Reading a table takes Spark a second: TRACEQUET_TEST_EVERY_TABLE=1 takes all of them, otherwise all tables of facts, and some
-# of those of events.
+# Reading a table takes Spark a second: TRACEQUET_TEST_EVERY_TABLE=1 takes all of them, otherwise all tables of facts,
+# and some of those of events.
 EVERY = os.environ.get("TRACEQUET_TEST_EVERY_TABLE") == "1"
 
 

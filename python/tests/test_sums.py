@@ -1,4 +1,6 @@
-"""pyarrow, pandas, Polars, DuckDB and tracequet itself read every table of a dataset alike. Spark does in test_spark.py."""
+"""pyarrow, pandas, Polars, DuckDB and tracequet itself read every table of a dataset alike. Spark does in
+test_spark.py.
+"""
 
 import duckdb
 import pandas

@@ -1,5 +1,5 @@
-//! Rust from `tables/*.toml`, so that a table is declared in its file alone: the struct of a row, and the builder of its
-//! columns.
+//! Rust from `tables/*.toml`, so that a table is declared in its file alone: the struct of a row, and the builder of
+//! its columns.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -44,7 +44,7 @@ fn yes() -> bool {
     true
 }
 
-/// What may be wrong is a shipped file, or that the generator does not know a type of column.
+/// Fails for a shipped file that is wrong, and for a type of column that the generator does not know.
 pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 /// The tables, in the order in which they are shown.
@@ -188,7 +188,7 @@ fn identifier(name: &str) -> String {
 }
 
 fn doc(out: &mut String, indent: &str, text: &str) -> Result<()> {
-    // What stands in brackets is no link to an item of Rust, and `<` begins no tag of HTML.
+    // Text in brackets is no link to an item of Rust, and `<` begins no tag of HTML.
     let text = text.replace('[', "\\[").replace(" <", " \\<");
     Ok(writeln!(out, "{indent}/// {text}")?)
 }

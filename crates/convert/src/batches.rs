@@ -36,24 +36,24 @@ pub struct Rows<'a> {
     pub input: usize,
     /// The table, such as `gc` or `event/<provider>/<event>`.
     pub table: &'a str,
-    /// The rows, at most some thousands. Those of a batch are in the order of the table; a batch may begin before the one
-    /// in front of it ends.
+    /// The rows, at most some thousands. Those of a batch are in the order of the table; a batch may begin before the
+    /// one in front of it ends.
     pub rows: RecordBatch,
 }
 
-/// Reads recordings and hands the rows of their tables to `receive`: the tables that [`crate::convert`] writes, with the
-/// same rows and columns, and no files. Nothing is copied; what `receive` does not keep is gone.
+/// Reads recordings and hands the rows of their tables to `receive`: the tables that [`crate::convert`] writes, with
+/// the same rows and columns, and no files. Nothing is copied; what `receive` does not keep is gone.
 ///
 /// The first batch of each table of a recording has no rows: it says which columns the table has. `output`, `format`,
-/// `compression` and `overwrite` of the request are not looked at. The tables `trace` and `diagnostic` come only if `tables`
-/// names them, or nothing.
+/// `compression` and `overwrite` of the request are not looked at. The tables `trace` and `diagnostic` come only if
+/// `tables` names them, or nothing.
 ///
-/// A recording in a store is fetched when it is its turn. `receive` ends it by [`ControlFlow::Break`], `progress` by `false`; the
-/// result is then `None`. Of several recordings one that cannot be read is in [`Summary::failed`]. Fails as
-/// [`crate::convert`] does.
+/// A recording in a store is fetched when it is its turn. `receive` ends it by [`ControlFlow::Break`], `progress` by
+/// `false`; the result is then `None`. Of several recordings one that cannot be read is in [`Summary::failed`]. Fails
+/// as [`crate::convert`] does.
 ///
-/// The key of a recording has digits of its hash, so that of several each is hashed before it is read; [`Convert::identities`]
-/// spares that when recordings are read again.
+/// The key of a recording has digits of its hash, so that of several each is hashed before it is read;
+/// [`Convert::identities`] spares that when recordings are read again.
 ///
 /// ```
 /// use std::ops::ControlFlow;
@@ -106,7 +106,7 @@ pub fn batches(
             }
             Err(error) => return Err(error),
         };
-        // What cannot be hashed cannot be read either, which is reported then.
+        // A recording that cannot be hashed cannot be read either, which is reported then.
         let known = if has_keys { Some(request.identities.of(recording)) } else { request.identities.known(recording) };
         let trace_id = known.as_ref().filter(|_| has_keys).map(|known| key(&mut keys, recording, &known.sha256));
         let shape = shape(request, trace_id);
@@ -172,7 +172,7 @@ fn key(keys: &mut HashMap<String, String>, recording: &RecordingPath, sha256: &s
     }
 }
 
-/// What the tables of a recording look like; with its key in each row if it is given.
+/// The shape of the tables of a recording, with its key in each row if it is given.
 fn shape(request: &Convert, trace_id: Option<String>) -> Shape {
     Shape { trace_id, signed: request.address_type == AddressType::Int64 }
 }
@@ -210,15 +210,15 @@ fn add(tables: &mut Vec<TableSummary>, written: impl Iterator<Item = TableSummar
 pub struct FoundTable {
     /// Name, such as `gc` or `event/<provider>/<event>`.
     pub name: String,
-    /// What to write in [`Convert::tables`] to get it; other tables may come with it.
+    /// The name for [`Convert::tables`] that selects it; other tables may come with it.
     pub selection: String,
-    /// Its columns.
+    /// The columns.
     pub schema: SchemaRef,
 }
 
-/// The tables that each input of a request has, in the order in which [`batches`] begins them. Payload tables are found by
-/// reading the recording to its end without decoding it, which is as quick as [`crate::inspect::inspect`]; `tables` of the
-/// request restricts what is looked for, and without payload tables only the header is read.
+/// The tables that each input of a request has, in the order in which [`batches`] begins them. Payload tables are found
+/// by reading the recording to its end without decoding it, which is as quick as [`crate::inspect::inspect`]; `tables`
+/// of the request restricts what is looked for, and without payload tables only the header is read.
 ///
 /// Of an archive that holds several recordings, each table is listed once. Fails for the first recording that cannot be
 /// read.

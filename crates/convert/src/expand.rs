@@ -28,9 +28,9 @@ pub struct Expanded {
 
 /// The recordings of arguments. A folder means the recordings in it and below, recognized by their names or their
 /// first bytes; what begins with a dot is left out, and so is `output`. A name with `*`, `?` or `[` that is no file is
-/// a pattern; `**` stands for folders of any depth. A folder or pattern without a recording is a usage error. The address of
-/// a folder in a store stands for the recordings below it, as does one with a pattern; one that cannot be listed stands for
-/// itself, so that it fails like a recording that cannot be read.
+/// a pattern; `**` stands for folders of any depth. A folder or pattern without a recording is a usage error. The
+/// address of a folder in a store stands for the recordings below it, as does one with a pattern; one that cannot be
+/// listed stands for itself, so that it fails like a recording that cannot be read.
 pub fn expand(arguments: &[PathBuf], output: &Path) -> Result<Expanded> {
     let mut found = Expanded::default();
     let (given, output) = (output, std::fs::canonicalize(output).ok());

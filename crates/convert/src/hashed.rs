@@ -15,8 +15,8 @@ use tracequet_trace::source::{FileIdentity, RecordingPath};
 /// Digits of the hash in a key.
 const DIGITS: usize = 16;
 
-/// The key of a recording: its file name without extensions, begun with a letter (a bare number would be read as one), and
-/// the first digits of its hash. Of a recording that has no hash (a session that runs) the name alone.
+/// The key of a recording: its file name without extensions, begun with a letter (a bare number would be read as one),
+/// and the first digits of its hash. Of a recording that has no hash (a session that runs) the name alone.
 ///
 /// Name and content give the same key whatever else is converted. Two that differ in case only differ in the hash, too:
 /// on some systems such directories would be one.
@@ -91,7 +91,8 @@ pub(super) fn identity_aside(recording: &RecordingPath) -> Option<JoinHandle<Res
     std::thread::Builder::new().spawn(move || hashed(&name, bytes)).ok()
 }
 
-/// What that thread found. What cannot be hashed was read nevertheless: it has no identity, and costs nothing else.
+/// The hash of that thread. A file that cannot be hashed was read nevertheless: it has no identity, and costs nothing
+/// else.
 pub(super) fn joined(hashing: Option<JoinHandle<Result<FileIdentity>>>) -> Option<FileIdentity> {
     hashing.and_then(|thread| thread.join().ok()?.ok())
 }

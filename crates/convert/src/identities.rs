@@ -70,7 +70,7 @@ impl Identities {
         Some((stamp, hashed::identity_aside(recording)?))
     }
 
-    /// What that thread found.
+    /// The identity that the thread found.
     pub(super) fn joined(&self, recording: &RecordingPath, hashing: Option<Hashing>) -> Option<FileIdentity> {
         let (stamp, thread) = hashing?;
         let identity = hashed::joined(Some(thread))?;

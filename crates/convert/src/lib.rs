@@ -56,11 +56,11 @@ pub use tracequet_dataset::compact::{Compacted, LeftOut};
 pub use tracequet_dataset::format::{AddressType, Format};
 pub use tracequet_dataset::write::{Compression, GRACE};
 
-/// Converts recordings into one dataset. The dataset appears whole or not at all; with [`Convert::append`] each recording
-/// does.
+/// Converts recordings into one dataset. The dataset appears whole or not at all; with [`Convert::append`] each
+/// recording does.
 ///
-/// A recording of several that cannot be read becomes a row of `trace` and one of [`Summary::failed`]; one that is given
-/// alone, or all of them, are an error.
+/// A recording of several that cannot be read becomes a row of `trace` and one of [`Summary::failed`]; one that is
+/// given alone, or all of them, are an error.
 ///
 /// `progress` is called now and then, on the calling thread.
 pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<Summary> {
@@ -71,7 +71,7 @@ pub fn convert(request: &Convert, progress: &mut dyn FnMut(Progress)) -> Result<
     })
 }
 
-/// The same, and reports each of several recordings when it is done.
+/// Converts as [`convert`] does, and reports each of several recordings when it is done.
 pub fn convert_each(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Result<Summary> {
     if request.inputs.is_empty() {
         return Err(Error::Usage("no recording was given".into()));
@@ -112,37 +112,40 @@ pub fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
     lake::remove(dataset, keys)
 }
 
-/// Lets old recordings of a dataset of several go, whole or but for the tables that are to stay. Returns those that went.
+/// Lets old recordings of a dataset of several go, whole or but for the tables that are to stay. Returns those that
+/// went.
 pub fn expire(dataset: &Path, wanted: &Expire) -> Result<Vec<Expired>> {
     lake::expire(dataset, wanted)
 }
 
-/// Puts the tables of the recordings of a dataset of several together in few large files: the rows stay the same, and each recording can be
-/// asked for and removed as before. Other programs may add and read meanwhile. The files that were there stay under a hidden name for
-/// `grace`, for readers that have begun. A recording that cannot be read stays as it is.
+/// Puts the tables of the recordings of a dataset of several together in few large files: the rows stay the same, and
+/// each recording can be asked for and removed as before. Other programs may add and read meanwhile. The files that
+/// were there stay under a hidden name for `grace`, for readers that have begun. A recording that cannot be read stays
+/// as it is.
 pub fn compact(dataset: &Path, grace: std::time::Duration) -> Result<Compacted> {
     lake::compact(dataset, grace)
 }
 
-/// How many recordings of a dataset of several have files of their own, which [`compact`] may put together.
+/// The number of recordings of a dataset of several that have files of their own, which [`compact`] may put together.
 pub fn unpacked(dataset: &Path) -> Result<usize> {
     lake::unpacked(dataset)
 }
 
-/// Gives recordings of a dataset of several other labels. Returns the keys of those whose labels are others than before.
+/// Gives recordings of a dataset of several other labels. Returns the keys of those whose labels are others than
+/// before.
 pub fn relabel(dataset: &Path, wanted: &Relabel) -> Result<Vec<String>> {
     lake::relabel(dataset, wanted)
 }
 
-/// Writes `manifest.json` and `views.sql` of a dataset of several recordings anew, by the entries of the recordings, and removes
-/// what killed runs left there. Returns the entries that are damaged, each with what is wrong.
+/// Writes `manifest.json` and `views.sql` of a dataset of several recordings anew, by the entries of the recordings,
+/// and removes what killed runs left there. Returns the entries that are damaged, each with what is wrong.
 pub fn repair(dataset: &Path) -> Result<Vec<String>> {
     lake::repair(dataset)
 }
 
 /// Writes the events of a session that runs into a dataset, as [`convert`] does with those of a recording, until the
-/// session ends. `inputs` of the request are not looked at. The session is begun by `start` when what else the request names
-/// was found sound.
+/// session ends. `inputs` of the request are not looked at. The session is begun by `start` when what else the request
+/// names was found sound.
 pub fn collect_etw(
     request: &Convert,
     start: impl FnOnce() -> Result<Live>,

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{AddressType, Format, Options};
 use tracequet_dataset::table::select::without_groups;
 use tracequet_dataset::write::Compression;
 use tracequet_facts::code::own::OwnCode;
-use tracequet_trace::error::{Error, Result};
 
 use super::identities::Identities;
 use super::keep_walk::KeepWalk;
 use super::summary::Done;
 
-/// How the files of a dataset lie in its directory.
+/// A layout of the files of a dataset in its directory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DatasetLayout {
@@ -26,7 +26,7 @@ pub enum DatasetLayout {
     Hive,
 }
 
-/// What is to be converted, and how. Each method sets what it names; what is not set has the default of its type.
+/// A request for a conversion. Each method sets what it names; what is not set has the default of its type.
 #[derive(Clone, Debug, Default)]
 pub struct Convert {
     pub(crate) inputs: Vec<PathBuf>,
@@ -130,9 +130,9 @@ impl Convert {
         Convert { manifests: manifests.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Folders with symbols (portable PDBs, or assemblies that embed them; PDBs of native Windows files; ELF files), which give
-    /// frames of call stacks their source lines, and native ones their names. With one or more, symbols are also looked
-    /// for beside the modules that the recording names.
+    /// Folders with symbols (portable PDBs, or assemblies that embed them; PDBs of native Windows files; ELF files),
+    /// which give frames of call stacks their source lines, and native ones their names. With one or more, symbols are
+    /// also looked for beside the modules that the recording names.
     pub fn symbols<P: Into<PathBuf>>(self, symbols: impl IntoIterator<Item = P>) -> Convert {
         Convert { symbols: symbols.into_iter().map(Into::into).collect(), ..self }
     }
@@ -142,8 +142,8 @@ impl Convert {
         Convert { own, ..self }
     }
 
-    /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is known of
-    /// processes are those of the whole recording.
+    /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is
+    /// known of processes are those of the whole recording.
     pub fn from_ns(self, from_ns: impl Into<Option<i64>>) -> Convert {
         Convert { from_ns: from_ns.into(), ..self }
     }
@@ -153,7 +153,7 @@ impl Convert {
         Convert { to_ns: to_ns.into(), ..self }
     }
 
-    /// How addresses, lengths and ids of 64 bits are written.
+    /// Sets the type of addresses, lengths and ids of 64 bits.
     pub fn address_type(self, address_type: AddressType) -> Convert {
         Convert { address_type, ..self }
     }
@@ -163,15 +163,17 @@ impl Convert {
         Convert { overwrite, ..self }
     }
 
-    /// Stop at the first damage in a recording, with [`Error::Damaged`] and without a dataset. Lost events are no damage.
+    /// Stop at the first damage in a recording, with [`Error::Damaged`] and without a dataset. Lost events are no
+    /// damage.
     ///
     /// [`Error::Damaged`]: tracequet_trace::error::Error::Damaged
     pub fn strict(self, strict: bool) -> Convert {
         Convert { strict, ..self }
     }
 
-    /// Fill the table `heap_dominator`, with this limit in bytes of memory for the walks of a recording: some 56 for each
-    /// object, 96 for each root, and 16 for each reference. Beyond that the table stays empty, and a diagnostic says so.
+    /// Fill the table `heap_dominator`, with this limit in bytes of memory for the walks of a recording: some 56 for
+    /// each object, 96 for each root, and 16 for each reference. Beyond that the table stays empty, and a diagnostic
+    /// says so.
     pub fn dominators(self, dominators: impl Into<Option<u64>>) -> Convert {
         Convert { dominators: dominators.into(), ..self }
     }
@@ -183,14 +185,14 @@ impl Convert {
     }
 
     /// Fill the table `allocation_lifetime`, with this limit in bytes of memory for the ranges of a recording, as
-    /// [`Convert::cohorts`], and as much again for its samples: 512 for each. Of more samples some are left out, and the others
-    /// count more.
+    /// [`Convert::cohorts`], and as much again for its samples: 512 for each. Of more samples some are left out, and
+    /// the others count more.
     pub fn lifetimes(self, lifetimes: impl Into<Option<u64>>) -> Convert {
         Convert { lifetimes: lifetimes.into(), ..self }
     }
 
-    /// With [`crate::collect_port`]: the recording is added to a dataset of several, as with `append`, and what there is of it is
-    /// published at this interval.
+    /// With [`crate::collect_port`]: the recording is added to a dataset of several, as with `append`, and what there
+    /// is of it is published at this interval.
     pub fn follow(self, follow: impl Into<Option<Duration>>) -> Convert {
         Convert { follow: follow.into(), ..self }
     }
@@ -221,14 +223,14 @@ impl Convert {
         Convert { jobs, ..self }
     }
 
-    /// Write the tables of small recordings of a dataset of several together in few Parquet files, as [`crate::compact`] would make
-    /// of them.
+    /// Write the tables of small recordings of a dataset of several together in few Parquet files, as
+    /// [`crate::compact`] would make of them.
     pub fn pack(self, pack: bool) -> Convert {
         Convert { pack, ..self }
     }
 
-    /// Bytes of memory that recordings converted side by side are meant to keep to: fewer run at once when they would need
-    /// more. `None`: half of what is free.
+    /// Bytes of memory that recordings converted side by side are meant to keep to: fewer run at once when they would
+    /// need more. `None`: half of what is free.
     pub fn memory(self, memory: impl Into<Option<u64>>) -> Convert {
         Convert { memory: memory.into(), ..self }
     }
@@ -259,8 +261,8 @@ impl Convert {
         self.keep_walk.as_ref()
     }
 
-    /// What of the request decides what the tables of a recording hold: recordings that were converted with another one
-    /// are not alike.
+    /// The part of the request that decides what the tables of a recording hold: recordings that were converted with
+    /// another one are not alike.
     pub(super) fn options(&self) -> Options {
         let paths = |paths: &[PathBuf]| paths.iter().map(|path| path.display().to_string()).collect();
         Options {
@@ -294,7 +296,7 @@ impl Convert {
     }
 }
 
-/// What [`crate::convert_each`] reports on its way.
+/// A step that [`crate::convert_each`] reports on its way.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Step<'s> {
@@ -304,14 +306,14 @@ pub enum Step<'s> {
     Done {
         /// Which of the inputs.
         input: usize,
-        /// What became of it.
+        /// The outcome.
         done: &'s Done,
     },
     /// Something about the run that a person has to know.
     Note(&'s str),
 }
 
-/// How far a conversion is.
+/// The progress of a conversion.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Progress {

@@ -13,7 +13,7 @@ use tracequet_trace::source::FileIdentity;
 
 use super::hashed::key_of_place;
 
-/// What became of one recording.
+/// The outcome of one recording.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct InputSummary {
@@ -23,7 +23,7 @@ pub struct InputSummary {
     pub trace_id: String,
     /// Size and hash of the file.
     pub identity: FileIdentity,
-    /// Its header.
+    /// The header.
     pub info: TraceInfo,
     /// Whether its end mark was reached and nothing before it is damaged.
     pub complete: bool,
@@ -85,11 +85,11 @@ pub struct TableSummary {
 pub struct FailedInput {
     /// The recording.
     pub path: PathBuf,
-    /// Its key in the dataset.
+    /// The key in the dataset.
     pub trace_id: String,
     /// Size and hash of the file; empty when it could not be read to its end.
     pub identity: FileIdentity,
-    /// What was wrong, where, and what was expected.
+    /// The failure: what was wrong, where, and what was expected.
     pub error: String,
     /// Byte offset in the (unpacked) recording, when it was a matter of its bytes.
     pub offset: Option<u64>,
@@ -123,28 +123,28 @@ pub struct SkippedInput {
     pub other_labels: bool,
 }
 
-/// What became of one recording of several.
+/// The outcome of one recording of several.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "there is one for each recording")]
 pub enum Done {
-    /// It is in the dataset now.
+    /// The recording is in the dataset now.
     Converted(InputSummary),
-    /// It could not be read.
+    /// The recording could not be read.
     Failed(FailedInput),
-    /// It is in the dataset already.
+    /// The recording is in the dataset already.
     Skipped(SkippedInput),
 }
 
-/// What a conversion made.
+/// The outcome of a conversion.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Summary {
     /// The recordings.
     pub inputs: Vec<InputSummary>,
-    /// Those among several that could not be read.
+    /// Recordings among several that could not be read.
     pub failed: Vec<FailedInput>,
-    /// Those that the dataset has already.
+    /// Recordings that the dataset has already.
     pub skipped: Vec<SkippedInput>,
     /// The dataset's directory.
     pub output: PathBuf,
@@ -169,7 +169,7 @@ pub(super) fn elapsed_ns(started: Instant) -> u64 {
 }
 
 impl Summary {
-    /// What became of a single recording whose conversion began at `started`.
+    /// The outcome of a single recording whose conversion began at `started`.
     pub(super) fn of_one(input: InputSummary, tables: Vec<TableSummary>, output: PathBuf, started: Instant) -> Summary {
         let elapsed_ns = elapsed_ns(started);
         let (failed, skipped, damaged_entries) = (Vec::new(), Vec::new(), Vec::new());

@@ -22,7 +22,7 @@ const SMALL: u64 = 256 << 20;
 pub struct TemporaryDataset {
     /// The dataset.
     pub dataset: Dataset,
-    /// What the conversion says of the recordings.
+    /// The outcome of the conversion.
     pub summary: Summary,
     folder: TempDir,
 }
@@ -32,7 +32,7 @@ impl TemporaryDataset {
     /// of the request are not looked at. Fails as [`convert`] does.
     pub fn convert(folder: TempDir, request: Convert, progress: &mut dyn FnMut(Progress)) -> Result<TemporaryDataset> {
         let format = if are_small(request.input_paths()) { Format::Arrow } else { Format::Parquet };
-        // It is read once, and soon: to compress it would take longer than to read and write more bytes.
+        // The dataset is read once, and soon: to compress it would take longer than to read and write more bytes.
         let request = request.output(folder.path().join("dataset")).compression(Compression::None).format(format);
         let summary = convert(&request, progress)?;
         Ok(TemporaryDataset { dataset: Dataset::open(request.output_path())?, summary, folder })

@@ -1,5 +1,5 @@
-//! Encoders of payloads. Each appends bytes to a buffer; rows come as iterators, so that a profiler need not copy what the
-//! runtime passed.
+//! Encoders of payloads. Each appends bytes to a buffer; rows come as iterators, so that a profiler need not copy what
+//! the runtime passed.
 
 /// Appends an unsigned LEB128 number.
 #[inline]
@@ -103,14 +103,14 @@ pub fn non_gc_bounds(out: &mut Vec<u8>, hresult: u32, rows: impl Iterator<Item =
     columns(out, rows);
 }
 
-/// What GetGenerationBounds and GetNonGCHeapBounds said, for the two records that carry it.
+/// Results of GetGenerationBounds and GetNonGCHeapBounds, for the two records that carry them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BoundsSaid<'a> {
-    /// What GetGenerationBounds returned.
+    /// The HRESULT of GetGenerationBounds.
     pub hresult: u32,
     /// Rows of (generation, start, length, reserved).
     pub rows: &'a [[u64; 4]],
-    /// What GetNonGCHeapBounds returned; `NOT_ASKED` when it was not asked.
+    /// The HRESULT of GetNonGCHeapBounds; `NOT_ASKED` when it was not asked.
     pub non_gc_hresult: u32,
     /// Rows of (start, length, reserved).
     pub non_gc: &'a [[u64; 3]],

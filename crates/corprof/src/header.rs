@@ -66,7 +66,7 @@ pub struct Header {
     pub frequency: u64,
     /// The monotonic clock at the start of the recording.
     pub start_ticks: u64,
-    /// The same moment in nanoseconds since 1970.
+    /// The start in nanoseconds since 1970.
     pub start_utc_ns: i64,
     /// Event masks asked for: low, high.
     pub asked: [u32; 2],
@@ -76,7 +76,7 @@ pub struct Header {
     pub callback_version: u16,
     /// The newest ICorProfilerInfo that the runtime has.
     pub info_version: u16,
-    /// What the profiler was set to record: `POLICY_` bits.
+    /// The callbacks that the profiler was set to record: `POLICY_` bits.
     pub policy: u32,
     /// Which runtime of the process.
     pub clr_instance_id: u16,

@@ -74,11 +74,11 @@ kinds! {
     THREAD_ASSIGNED = 27, "ThreadAssignedToOSThread";
     /// A managed thread has a name.
     THREAD_NAME = 28, "ThreadNameChanged";
-    /// What a ClassID is.
+    /// The class of a ClassID.
     CLASS = 29, "Class";
-    /// What a FunctionID is.
+    /// The function of a FunctionID.
     FUNCTION = 30, "Function";
-    /// What a ModuleID is.
+    /// The module of a ModuleID.
     MODULE = 31, "Module";
     /// A ClassID is free to mean another class.
     CLASS_UNLOADED = 32, "ClassUnloadStarted";

@@ -1,4 +1,4 @@
-//! What went wrong with a dataset, or on the way to it.
+//! Errors of a dataset, or on the way to it.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,9 @@ use tracequet_trace::error::Error as TraceError;
 /// The result of functions that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure that ends the work on a dataset. What is said of recordings, sessions and processes is in [`Error::Trace`]; the
-/// variants that both layers have (files, requests, bounds, defects) are those of this type, wherever the failure comes from.
+/// A failure that ends the work on a dataset. What is said of recordings, sessions and processes is in
+/// [`Error::Trace`]; the variants that both layers have (files, requests, bounds, defects) are those of this type,
+/// wherever the failure comes from.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -20,7 +21,7 @@ pub enum Error {
     Io {
         /// The file, or `-` for standard input.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A dataset, or a table of one, is missing, damaged, or of another version.
@@ -28,9 +29,9 @@ pub enum Error {
     Dataset {
         /// The directory or the file.
         path: PathBuf,
-        /// What was found.
+        /// The finding, as a sentence.
         what: String,
-        /// What should have been there.
+        /// The value that should have been there.
         expected: String,
     },
     /// A dataset, or a part of one, was written by another version, with other columns.
@@ -48,10 +49,10 @@ pub enum Error {
     Incompatible {
         /// The directory.
         path: PathBuf,
-        /// How it is written.
+        /// The option in which the two differ.
         difference: Difference,
     },
-    /// What is to be written is there already.
+    /// The output is there already.
     #[error("{path} exists already")]
     Exists {
         /// The directory or the address.
@@ -67,12 +68,12 @@ pub enum Error {
         /// Why.
         cause: Box<Error>,
     },
-    /// What the request names is not in the dataset.
+    /// The dataset does not have the thing that the request names.
     #[error("{message}")]
     NotFound {
-        /// What kind of thing was named.
+        /// The kind of thing that was named.
         what: Named,
-        /// What was looked for, where, and what is there instead.
+        /// The name that was looked for, where, and what is there instead.
         message: String,
     },
     /// The recording does not have the events that the answer is made of.
@@ -80,7 +81,7 @@ pub enum Error {
     NotRecorded {
         /// The events.
         what: Evidence,
-        /// What is missing, and by which keywords it is recorded.
+        /// The missing facts, and the keywords that record them.
         message: String,
     },
     /// A batch does not have a column, or has it with a type that cannot be used.
@@ -88,9 +89,9 @@ pub enum Error {
     MissingColumn {
         /// The column.
         column: String,
-        /// What is there instead.
+        /// The type that is there instead, or nothing.
         found: String,
-        /// What should be there.
+        /// The type that should be there.
         expected: String,
     },
     /// The answer takes more memory than the request allows.
@@ -107,7 +108,7 @@ pub enum Error {
     Internal(String),
 }
 
-/// What a request can name in a dataset.
+/// A kind of thing that a request can name in a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Named {
@@ -119,7 +120,7 @@ pub enum Named {
     Table,
 }
 
-/// How a dataset is written.
+/// An option by which datasets are written differently.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Difference {

@@ -3,7 +3,7 @@
 use arrow_schema::SchemaRef;
 use serde::{Deserialize, Serialize};
 
-/// What a file needs to know of its table.
+/// The facts about a table that its file needs.
 #[derive(Clone, Debug)]
 pub struct TableSpec {
     /// Name, such as `gc` or `event/<provider>/<event>`; it is also the file's path in the dataset.
@@ -12,12 +12,12 @@ pub struct TableSpec {
     pub schema: SchemaRef,
     /// One for each top-level column. The leaves of a nested column inherit it.
     pub encodings: Vec<Encoding>,
-    /// Names of the columns by which the rows of each row group (in Arrow IPC: of each batch) are put into ascending order,
-    /// the first one first. Columns of unsigned 32-bit or of 64-bit numbers without nulls.
+    /// Names of the columns by which the rows of each row group (in Arrow IPC: of each batch) are put into ascending
+    /// order, the first one first. Columns of unsigned 32-bit or of 64-bit numbers without nulls.
     pub sorted_by: Vec<String>,
 }
 
-/// How the values of a column are laid out in Parquet. Arrow IPC has no such choice.
+/// The layout of the values of a column in Parquet. Arrow IPC has no such choice.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub enum Encoding {

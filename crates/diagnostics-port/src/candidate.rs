@@ -14,6 +14,6 @@ pub struct Candidate {
     pub user: String,
     /// Command line; empty when it is not known.
     pub command_line: String,
-    /// Its port, or why it cannot be reached.
+    /// The port of the process, or the reason why it cannot be reached.
     pub port: Result<Port>,
 }

@@ -1,9 +1,10 @@
-//! What the control groups of a process allow it, as a container sets them.
+//! Limits of the control groups of a process, as a container sets them.
 //!
-//! Facts from the kernel's documents "Control Group v2" (memory.max, cpu.max; a limit holds for all groups below), "Memory Resource
-//! Controller" (memory.limit_in_bytes) and "CFS Bandwidth Control" (cpu.cfs_quota_us, cpu.cfs_period_us), and cgroup_namespaces(7).
+//! Facts from the kernel's documents "Control Group v2" (memory.max, cpu.max; a limit holds for all groups below),
+//! "Memory Resource Controller" (memory.limit_in_bytes) and "CFS Bandwidth Control" (cpu.cfs_quota_us,
+//! cpu.cfs_period_us), and cgroup_namespaces(7).
 
-/// What a process may use. The least of the limits of its groups counts.
+/// The memory and the processor time that a process may use. The least of the limits of its groups counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CgroupLimits {
     /// Memory in bytes; `None`: without limit.
@@ -30,7 +31,7 @@ mod linux {
         limits_in(Path::new("/"), process)
     }
 
-    /// The same with another root of the file system.
+    /// The limits below another root of the file system.
     fn limits_in(root: &Path, process: u32) -> Option<CgroupLimits> {
         let folder = root.join(format!("proc/{process}"));
         let groups = fs::read_to_string(folder.join("cgroup")).ok()?;

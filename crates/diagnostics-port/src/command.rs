@@ -16,7 +16,7 @@ const RESUME_RUNTIME: u8 = 1;
 const PROCESS_INFO_2: u8 = 4;
 const PROCESS_INFO_3: u8 = 8;
 
-/// What a runtime says about its process. What an older runtime does not say is empty.
+/// A runtime's description of its process. Fields that an older runtime does not send are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessInfo {
     /// Process id, in the pid namespace of the process.
@@ -37,8 +37,8 @@ pub struct ProcessInfo {
     pub runtime_identifier: String,
 }
 
-/// Asks a runtime who it is, with the newest of the three commands that it knows. .NET Core 3.1 knows no such command. An
-/// answer of another process than the one whose port it is is an error.
+/// Asks a runtime who it is, with the newest of the three commands that it knows. .NET Core 3.1 knows no such command.
+/// An answer of another process than the one whose port it is is an error.
 pub fn process_info(target: &Target) -> Result<ProcessInfo> {
     let mut last = None;
     for command in [PROCESS_INFO_3, PROCESS_INFO_2, PROCESS_INFO] {
@@ -90,9 +90,9 @@ pub fn resume(target: &Target) -> Result<()> {
     target.connect()?.ask("ResumeRuntime", message, PATIENCE).map(drop)
 }
 
-/// Loads the profiler at `library` into a runtime that runs, as the class `class` (a CLSID as it lies in memory) and with
-/// `data`, which its `InitializeForAttach` gets. The profiler has `patience` to begin, and so has the runtime if it has just
-/// been started: its port opens before it can take a profiler.
+/// Loads the profiler at `library` into a runtime that runs, as the class `class` (a CLSID as it lies in memory) and
+/// with `data`, which its `InitializeForAttach` gets. The profiler has `patience` to begin, and so has the runtime if
+/// it has just been started: its port opens before it can take a profiler.
 pub fn attach_profiler(
     target: &Target,
     class: [u8; 16],

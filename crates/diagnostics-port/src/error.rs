@@ -39,7 +39,7 @@ pub enum Error {
         port: PathBuf,
         /// The process whose port it should be.
         process: u32,
-        /// Who listens, as `process 7 of alice`.
+        /// The process that listens, as `process 7 of alice`.
         listener: String,
     },
     /// A link stands where the socket of a process should be.
@@ -57,21 +57,21 @@ pub enum Error {
     Refused {
         /// The command.
         command: &'static str,
-        /// Its reason.
+        /// The reason as an HRESULT.
         hresult: u32,
     },
     /// There was no answer in time.
     Silent {
-        /// What was waited for.
+        /// The answer that was waited for.
         what: String,
         /// For how long.
         seconds: u64,
     },
     /// The answer is not what the protocol says.
     Protocol {
-        /// What was found.
+        /// The answer that was found.
         what: String,
-        /// What was expected.
+        /// The answer that was expected.
         expected: &'static str,
     },
     /// A request does not fit into a message.
@@ -81,9 +81,9 @@ pub enum Error {
     },
     /// The system failed otherwise.
     Io {
-        /// What was done.
+        /// The attempt, in words.
         what: String,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -104,7 +104,8 @@ impl Error {
         move |source| Error::Io { what, source }
     }
 
-    /// Whether the runtime answered that it does not do it: it is too old for the command, or the answer would be too long.
+    /// Whether the runtime answered that it does not do it: it is too old for the command, or the answer would be too
+    /// long.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Error::Refused { .. })
     }
@@ -126,8 +127,8 @@ impl fmt::Display for Error {
             }
             Error::NoPort { process, turned_off: true, .. } => write!(
                 f,
-                "process {process} was started with its diagnostics port turned off (DOTNET_EnableDiagnostics=0); start \
-                 it again without that"
+                "process {process} was started with its diagnostics port turned off (DOTNET_EnableDiagnostics=0); \
+                 start it again without that"
             ),
             Error::NoPort { process, folder, turned_off: false } => write!(
                 f,
@@ -146,8 +147,8 @@ impl fmt::Display for Error {
             }
             Error::Stale(port) => write!(
                 f,
-                "no process listens at {port}: its process was killed, or has not opened its port yet; remove the file if \
-                 the process is gone"
+                "no process listens at {port}: its process was killed, or has not opened its port yet; remove the file \
+                 if the process is gone"
             ),
             Error::Stranger { port, process, listener } => write!(
                 f,
@@ -185,8 +186,8 @@ impl fmt::Display for Error {
             }
             Error::Silent { what, seconds } => write!(
                 f,
-                "no answer to {what} within {seconds} s; is the process stopped (a debugger, Ctrl+Z, a paused container) \
-                 or suspended at its start?"
+                "no answer to {what} within {seconds} s; is the process stopped (a debugger, Ctrl+Z, a paused \
+                 container) or suspended at its start?"
             ),
             Error::Protocol { what, expected } => {
                 write!(f, "{what}, expected {expected}; no .NET runtime listens there")

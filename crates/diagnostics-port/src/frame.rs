@@ -90,7 +90,7 @@ pub struct Received {
     pub command_set: u8,
     /// Command.
     pub command: u8,
-    /// What follows the header.
+    /// The bytes behind the header.
     pub payload: Vec<u8>,
 }
 

@@ -1,8 +1,8 @@
 //! Runtimes that connect to us.
 //!
-//! A process that was started with `DOTNET_DiagnosticPorts=PATH` connects to PATH, says who it is in 34 bytes, and waits
-//! for one command on that connection; then it connects again at once. The hub keeps the newest connection of each runtime
-//! until it is wanted.
+//! A process that was started with `DOTNET_DiagnosticPorts=PATH` connects to PATH, says who it is in 34 bytes, and
+//! waits for one command on that connection; then it connects again at once. The hub keeps the newest connection of
+//! each runtime until it is wanted.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -16,17 +16,17 @@ use crate::wait::within;
 
 /// The first bytes of what a runtime says when it connects.
 const ADVERTISE: &[u8; 8] = b"ADVR_V1\0";
-/// How long it may take to say it.
+/// The longest time that a runtime may take to introduce itself.
 const INTRODUCTION: Duration = Duration::from_secs(5);
 /// Runtimes that are kept at most.
 const MAX_RUNTIMES: usize = 1024;
 
-/// What a runtime calls itself, for its life long: the same on each of its connections.
+/// The name that a runtime gives itself, for its life long: the same on each of its connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cookie {
     /// Made up by the runtime when it started.
     pub id: [u8; 16],
-    /// Its process id, in its own pid namespace.
+    /// Process id, in the pid namespace of the process.
     pub process: u64,
 }
 

@@ -19,16 +19,16 @@ const RUNTIME: &[u8] = b"/libcoreclr.so";
 /// A process as /proc shows it.
 struct Seen {
     process: u32,
-    /// Its id in its own pid namespace: the one in the name of its socket.
+    /// The id in the process's own pid namespace: the one in the name of its socket.
     inner: u32,
     user: u32,
-    /// Its users: real, effective, saved.
+    /// The users: real, effective, saved.
     users: Vec<u32>,
     /// When it began, in ticks since the machine did: the number in the name of its socket.
     start: String,
-    /// Its environment; `None` when we may not read it.
+    /// The environment; `None` when we may not read it.
     environment: Option<Vec<u8>>,
-    /// What is mapped into it; `None` when we may not read it.
+    /// The files that are mapped into the process; `None` when we may not read them.
     maps: Option<Vec<u8>>,
     /// Whether it sees other files than we by the same paths: a container, or a service with a /tmp of its own.
     contained: bool,
@@ -52,8 +52,8 @@ impl Seen {
         // Field 22; the second is the name in parentheses, with whatever in it.
         let behind_name = stat.rsplit(')').next().unwrap_or_default();
         let start = behind_name.split_whitespace().nth(19).unwrap_or_default().to_owned();
-        // One root may be in several namespaces with other mounts on it (PrivateTmp of systemd), and one namespace have several
-        // roots.
+        // One root may be in several namespaces with other mounts on it (PrivateTmp of systemd), and one namespace have
+        // several roots.
         let root = |folder: &Path| Some(fs::metadata(folder.join("root/.")).ok()?).map(|data| (data.dev(), data.ino()));
         let mounts = |folder: &Path| fs::read_link(folder.join("ns/mnt")).ok();
         let ours = Path::new("/proc/self");
@@ -93,7 +93,7 @@ impl Seen {
             .any(|name| self.variable(name) == Some(b"0"))
     }
 
-    /// Its port among the sockets of its folder.
+    /// The port among the sockets of its folder.
     fn port(&self, names: &std::io::Result<Vec<String>>) -> Result<Port> {
         let folder = self.folder();
         let names = match names {
@@ -111,7 +111,7 @@ impl Seen {
         }
     }
 
-    /// Who must listen at its socket.
+    /// The owner that must listen at the socket.
     fn owner(&self) -> Owner {
         // A /proc of another pid namespace counts otherwise than the kernel does when it is asked who listens.
         let is_ours = fs::read_link("/proc/self").is_ok_and(|id| id.as_os_str() == &*std::process::id().to_string());

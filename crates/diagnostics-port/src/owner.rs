@@ -5,12 +5,12 @@
 pub struct Owner {
     /// The process id that was asked for.
     pub process: u32,
-    /// Its id in its own pid namespace: what its runtime says of itself.
+    /// The id in the process's own pid namespace, which its runtime sends.
     pub inner: u32,
-    /// The id by which the kernel names it to this process; `None` where /proc shows another pid namespace than ours, so that
-    /// the two cannot be compared.
+    /// The id by which the kernel names it to this process; `None` where /proc shows another pid namespace than ours,
+    /// so that the two cannot be compared.
     pub visible: Option<u32>,
-    /// Its users: real, effective, saved.
+    /// The users: real, effective, saved.
     pub users: Vec<u32>,
 }
 
@@ -48,14 +48,14 @@ mod linux {
             Err(Error::Stranger { port: path.to_owned(), process: self.process, listener })
         }
 
-        /// The user counts, too, because the kernel still names a process that has ended, and ids are reused. Root may open
-        /// a port and become another user later.
+        /// The user counts, too, because the kernel still names a process that has ended, and ids are reused. Root may
+        /// open a port and become another user later.
         pub(super) fn is(&self, process: u32, user: u32) -> bool {
             self.visible.is_none_or(|visible| visible == process) && (user == 0 || self.users.contains(&user))
         }
     }
 
-    /// Who began to listen at the other end, or connected from there.
+    /// The process that began to listen at the other end, or connected from there.
     #[allow(unsafe_code, reason = "a call of the system that the standard library has not")]
     pub(crate) fn peer(stream: &UnixStream) -> std::io::Result<libc::ucred> {
         let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
@@ -84,7 +84,8 @@ mod tests {
     fn a_listener_is_the_process_by_id_and_by_user() {
         let alice = owner(Some(7), &[1000, 1000, 1001]);
         assert!(alice.is(7, 1000) && alice.is(7, 1001) && alice.is(7, 0));
-        // Another process; another user, whose process had the id before; a process outside of this namespace, which has the id 0 here.
+        // Another process; another user, whose process had the id before; a process outside of this namespace, which
+        // has the id 0 here.
         assert!(!alice.is(8, 1000) && !alice.is(7, 1002) && !alice.is(0, 1000) && !alice.is(8, 0));
         let elsewhere = owner(None, &[1000]);
         assert!(elsewhere.is(99, 1000) && !elsewhere.is(99, 1001));

@@ -115,7 +115,7 @@ impl Connection {
         answer.unwrap_or_else(|| Err(Error::Silent { what: command.into(), seconds: limit.as_secs() }))
     }
 
-    /// What the control groups of the process at the other end allow it; `None` where that cannot be known.
+    /// The limits of the control groups of the process at the other end; `None` where they cannot be known.
     pub fn cgroup_limits(&self) -> Option<CgroupLimits> {
         #[cfg(target_os = "linux")]
         {
@@ -129,8 +129,8 @@ impl Connection {
         None
     }
 
-    /// Closes both directions, so that a thread that reads from it meets the end. (On Windows that thread stays until the
-    /// runtime closes its end.)
+    /// Closes both directions, so that a thread that reads from it meets the end. (On Windows that thread stays until
+    /// the runtime closes its end.)
     pub fn closer(&self) -> impl FnOnce() + Send + 'static {
         #[cfg(unix)]
         {
@@ -223,7 +223,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to listen. A socket that a killed program left there is replaced. The socket file is removed when the server is dropped.
+    /// Begins to listen. A socket that a killed program left there is replaced. The socket file is removed when the
+    /// server is dropped.
     pub fn bind(port: Port) -> Result<Server> {
         let denied = |source: io::Error| match source.kind() {
             io::ErrorKind::PermissionDenied => Error::Denied { what: port.to_string(), owner: None },

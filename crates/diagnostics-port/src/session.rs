@@ -30,7 +30,7 @@ const DEFAULT_RUNDOWN: u64 = 0x8002_0139;
 const RUNTIME_ALONE: u64 = 1;
 /// Keyword of the runtime: collect now, and report the heap if GCHeapDump is set, too.
 const GC_HEAP_COLLECT: u64 = 0x80_0000;
-/// How long a runtime that is to dump its heap may take: it answers when the collection is done.
+/// The longest time that a runtime may take to dump its heap: it answers when the collection is done.
 const HEAP_PATIENCE: Duration = Duration::from_secs(1800);
 /// The only format that is written today.
 const NETTRACE: u32 = 1;
@@ -56,7 +56,7 @@ pub enum EventFilter {
     /// All.
     #[default]
     All,
-    /// Those with these ids.
+    /// Events with these ids.
     Only(Vec<u32>),
     /// All but those with these ids.
     Except(Vec<u32>),
@@ -77,26 +77,27 @@ impl EventFilter {
 /// names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rundown {
-    /// What the runtime does by itself (keywords 0x80020139).
+    /// The rundown that the runtime makes by itself (keywords 0x80020139).
     Default,
     /// None.
     Off,
-    /// Only what the runtime says of itself: its version, how it was started, the settings of its collector. Older runtimes than .NET 9
-    /// write none then.
+    /// Only what the runtime says of itself: its version, how it was started, the settings of its collector. Older
+    /// runtimes than .NET 9 write none then.
     Runtime,
     /// These keywords of Microsoft-Windows-DotNETRuntimeRundown.
     Keywords(u64),
 }
 
-/// What a runtime does with events for which its buffer has no room.
+/// A runtime's way with events for which its buffer has no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
-    /// It drops them, and counts them.
+    /// The runtime drops events, and counts them.
     #[default]
     Drop,
-    /// Threads that write events wait until some were read: nothing is lost, and a reader that stands still holds the program.
+    /// Threads that write events wait until some were read: nothing is lost, and a reader that stands still holds the
+    /// program.
     Block,
-    /// The same by a runtime that can (.NET 11). Another one drops events, which is no compromise then.
+    /// The runtime waits if it can (.NET 11). Another one drops events, which is no compromise then.
     BlockIfItCan,
 }
 
@@ -105,13 +106,13 @@ pub enum WhenFull {
 pub struct SessionRequest {
     /// Size of the buffer in the process, MB. When it is full, events are dropped, or the program waits.
     pub buffer_mb: u32,
-    /// What happens when the buffer is full.
+    /// The way with events when the buffer is full.
     pub when_full: WhenFull,
-    /// What is written at the end.
+    /// The rundown at the end.
     pub rundown: Rundown,
     /// Whether events have call stacks.
     pub stacks: bool,
-    /// What is recorded.
+    /// The providers that are recorded.
     pub providers: Vec<Provider>,
 }
 
@@ -122,7 +123,7 @@ pub struct Session {
     pub id: u64,
     /// Gives the bytes of a .nettrace, until the session is stopped or the process ends.
     pub connection: Connection,
-    /// What this runtime is too old for, and what it does instead.
+    /// Requests that this runtime is too old for, and what it does instead.
     pub compromises: Vec<&'static str>,
 }
 

@@ -19,8 +19,8 @@ pub(crate) fn process_of(name: &str) -> Option<u32> {
     rest.split_once('-')?.0.parse().ok()
 }
 
-/// The socket of a process: the one with the start time of the process in its name, else the newest of those that belong to
-/// one of its users. Processes that were killed leave their sockets behind, and ids are reused.
+/// The socket of a process: the one with the start time of the process in its name, else the newest of those that
+/// belong to one of its users. Processes that were killed leave their sockets behind, and ids are reused.
 pub(crate) fn newest(
     folder: &std::path::Path,
     names: &[String],

@@ -8,7 +8,7 @@ use crate::hub::{Cookie, Hub};
 use crate::port::{Connection, Port};
 use crate::wait::PATIENCE;
 
-/// How commands reach a runtime: each on a connection of its own.
+/// A way for commands to reach a runtime: each on a connection of its own.
 #[derive(Clone)]
 pub enum Target {
     /// We connect to the port of the runtime.

@@ -3,7 +3,7 @@
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-/// How long a runtime may take to answer. Those that are busy answer in milliseconds.
+/// The longest time that a runtime may take to answer. Busy ones answer in milliseconds.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 /// Limits are counted in pieces of this length.
 const PIECE: Duration = Duration::from_millis(100);
@@ -11,7 +11,8 @@ const PIECE: Duration = Duration::from_millis(100);
 /// Calls `work` on a thread of its own and waits for it so long. What takes longer is left behind: there is no portable
 /// way to end a connection attempt or a read.
 ///
-/// While a machine stands still (a laptop that sleeps, a virtual machine that is moved), at most one [`PIECE`] of the limit passes.
+/// While a machine stands still (a laptop that sleeps, a virtual machine that is moved), at most one [`PIECE`] of the
+/// limit passes.
 pub(crate) fn within<T: Send + 'static>(limit: Duration, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let (sender, receiver) = std::sync::mpsc::channel();
     let thread = std::thread::Builder::new().name("diagnostics port".into()).spawn(move || sender.send(work()).ok());

@@ -30,7 +30,7 @@ def connect(path=":memory:"):
     """A connection of a DuckDB with the extension."""
     db = duckdb.connect(path, config={"allow_unsigned_extensions": "true"})
     db.sql(f"LOAD '{EXTENSION}'")
-    db.sql("SET TimeZone = 'UTC'")
+    db.sql("SET TimeZone = 'UTC'; SET enable_progress_bar = false")
     return db
 
 

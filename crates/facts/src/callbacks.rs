@@ -38,7 +38,7 @@ const MAX_THREAD_TEXT: usize = 24 << 20;
 /// Finds the facts in the calls that one process made to its profiler.
 pub struct CallbackNormalizer {
     process: Process<'static>,
-    /// Its command line, and the path and the version of its runtime.
+    /// The command line, and the path and the version of the runtime.
     command_line: String,
     runtime_path: String,
     runtime_version: String,
@@ -318,7 +318,7 @@ impl CallbackNormalizer {
         *last_gc_id = self.collections.last_id;
     }
 
-    /// What a collection that was closed just now leaves behind.
+    /// Reports the facts that a collection which was closed just now leaves behind.
     pub(super) fn after(&mut self, offset: u64, sink: &mut impl FactSink) {
         if let Some(waiting) = self.collections.take_waiting() {
             self.waiting = waiting;
@@ -449,7 +449,7 @@ impl CallbackNormalizer {
         self.collections.records_lost();
     }
 
-    /// What is open stays without an end, which is lost.
+    /// Ends calls and collections that are open without an end, which is lost.
     pub fn interrupt(&mut self, offset: u64, sink: &mut impl FactSink) {
         self.collections.finish(true, sink);
         self.after(offset, sink);

@@ -74,7 +74,7 @@ impl GcGenerationRange {
     }
 }
 
-/// How the length of a range is known: `length_kind` of [`GcSurvivingRange`] and [`GcMovedRange`].
+/// The way in which the length of a range is known: `length_kind` of [`GcSurvivingRange`] and [`GcMovedRange`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LengthKind {
     /// The recording carries the true length.
@@ -84,7 +84,7 @@ pub enum LengthKind {
     Paired,
     /// The recording carries only a 32-bit length that stands for 4 GiB or more: this is the least it can be.
     Clamped,
-    /// The same, and the bounds of its generation at the end of the collection prove how long it is.
+    /// A clamped length, where the bounds of the generation at the end of the collection prove how long the range is.
     Narrowed,
 }
 

@@ -85,7 +85,7 @@ mod tests {
         }
         assert_eq!(spans.0, [(10, 30), (40, 40), (50, 90)]);
         let touched = |pairs: &[(i64, i64)]| pairs.iter().map(|pair| spans.touch(pair.0, pair.1)).collect::<Vec<_>>();
-        // What is missing lies behind the first time and before the second.
+        // Missing events lie behind the first time and before the second.
         assert_eq!(
             touched(&[(0, 10), (0, 11), (30, 40), (29, 31), (35, 45), (90, 99)]),
             [false, true, false, true, true, false]

@@ -1,7 +1,7 @@
 //! Names of generic types as the runtime writes them, from the form of heap dumps (`.gcdump`).
 //!
-//! Who writes such a dump takes the runtime's name, leaves out the number of type parameters, and makes angles of all brackets but
-//! those of arrays; the angles that were there stay:
+//! A writer of such a dump takes the runtime's name, leaves out the number of type parameters, and makes angles of all
+//! brackets but those of arrays; the angles that were there stay:
 //!
 //! ```text
 //! System.Collections.Generic.List`1[Road]    System.Collections.Generic.List<Road>
@@ -10,8 +10,8 @@
 //! <>c                                        []c
 //! Program+<Main>d__0                         Program+<Main>d__0
 //! ```
-//! A generic type with a namespace is no nested one (of those the runtime leaves out namespace and outer type), so that all
-//! arguments are its own and their number is known. The number of a type without a namespace stays out.
+//! A generic type with a namespace is no nested one (of those the runtime leaves out namespace and outer type), so that
+//! all arguments are its own and their number is known. The number of a type without a namespace stays out.
 
 /// Arguments within arguments, at most. Deeper names stay as they are.
 const MAX_DEPTH: usize = 64;
@@ -87,8 +87,8 @@ impl Reader<'_> {
         true
     }
 
-    /// The name without arguments: parts with `+` or `.` between, each of which may begin with angles of its own. Returns whether it
-    /// is surely that of a type that is not nested.
+    /// The name without arguments: parts with `+` or `.` between, each of which may begin with angles of its own.
+    /// Returns whether it is surely that of a type that is not nested.
     fn plain_name(&mut self) -> Option<bool> {
         let (mut has_namespace, mut is_nested) = (false, false);
         loop {
@@ -148,7 +148,7 @@ fn angles(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// What dotnet-gcdump makes of a name.
+    /// The name that dotnet-gcdump makes of a name.
     fn dumped(name: &str) -> String {
         let mut out = String::new();
         let mut rest = name.chars().peekable();

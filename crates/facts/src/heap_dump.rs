@@ -13,7 +13,7 @@ const GC_ID: u32 = 1;
 /// Name of the type of nodes that are referred to and were not dumped.
 const UNDEFINED: &str = "UNDEFINED";
 
-/// What the roots below a node are.
+/// The kind of the roots below a node.
 #[derive(Clone, Copy)]
 struct Group {
     kind: &'static str,
@@ -138,7 +138,7 @@ fn roots(graph: &Graph, sink: &mut impl FactSink) -> u64 {
     count
 }
 
-/// What the name of a group says, or what holds for the group above it.
+/// The kind that the name of a group says, or else that of the group above it.
 fn group(name: &str, above: Group) -> Group {
     let group = |kind, flags| Group { kind, flags };
     match name {

@@ -23,8 +23,8 @@ pub const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 /// Every provider that is not in the catalogue.
 pub const ANY: &str = "*";
 
-/// The events of one provider that a tracker hears, by name: the catalogue's (`schemas/events`), or that of the recording
-/// where the provider is not in the catalogue.
+/// The events of one provider that a tracker hears, by name: the catalogue's (`schemas/events`), or that of the
+/// recording where the provider is not in the catalogue.
 pub struct Hears<A: 'static> {
     /// The provider as registered.
     pub provider: &'static str,
@@ -32,9 +32,9 @@ pub struct Hears<A: 'static> {
     pub events: &'static [(&'static str, A)],
 }
 
-/// What a tracker does with an event.
+/// The use that a tracker makes of an event.
 pub trait Action: Copy + 'static {
-    /// What it needs of the event beside its header.
+    /// The parts of the event that it needs beside the header.
     fn needs(self) -> Needs {
         Needs::Fields
     }
@@ -44,7 +44,8 @@ pub trait Action: Copy + 'static {
         false
     }
 
-    /// Whether rows of one process follow from its events in others, too: what a thread does ends when another one runs.
+    /// Whether rows of one process follow from its events in others, too: what a thread does ends when another one
+    /// runs.
     fn needs_others(self) -> bool {
         false
     }
@@ -60,7 +61,7 @@ pub trait Action: Copy + 'static {
     }
 }
 
-/// What an action needs of an event's payload.
+/// The parts of an event's payload that an action needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing.
@@ -90,7 +91,7 @@ fn is_called(info: &EventInfo, name: &str) -> bool {
     }
 }
 
-/// What is known of an action, whatever tracker it belongs to.
+/// The needs of an action, whatever tracker it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Traits {
     /// See [`Action::needs`].
@@ -106,7 +107,7 @@ pub struct Traits {
 }
 
 impl Traits {
-    /// Those of an action.
+    /// The traits of an action.
     pub fn of(action: impl Action) -> Traits {
         Traits {
             needs: action.needs(),
@@ -118,12 +119,12 @@ impl Traits {
     }
 }
 
-/// How the events of one type reach one tracker.
+/// The way in which the events of one type reach one tracker.
 #[derive(Debug)]
 pub struct Handler<R> {
     /// The tracker and its action.
     pub route: R,
-    /// What is known of the action.
+    /// The traits of the action.
     pub traits: Traits,
     scalars: Scalars,
     rows: Option<RowLayout>,
@@ -155,8 +156,8 @@ impl<R: Copy> Handler<R> {
         })
     }
 
-    /// The event with its fields, for the tracker. `None` when not even the fields before its rows are there. Rows that the
-    /// event announces and does not hold are counted in `short`.
+    /// The event with its fields, for the tracker. `None` when not even the fields before its rows are there. Rows that
+    /// the event announces and does not hold are counted in `short`.
     #[inline]
     pub fn read<'a>(
         &'a mut self,
@@ -193,11 +194,11 @@ impl<R: Copy> Handler<R> {
 pub struct Input<'a> {
     /// The event.
     pub event: &'a Event<'a>,
-    /// Its call stack.
+    /// The call stack.
     pub callsite_id: CallsiteId,
-    /// Its fields, as far as the action needs them.
+    /// The fields, as far as the action needs them.
     pub fields: &'a Scalars,
-    /// Its rows, as far as the action needs them.
+    /// The rows, as far as the action needs them.
     pub rows: Option<Rows<'a>>,
     /// Which runtime of the process wrote it.
     pub clr_instance_id: u16,
@@ -288,7 +289,7 @@ impl ShortRows {
         rows
     }
 
-    /// How many rows are missing, and the offset of the last event that lacks some.
+    /// The number of missing rows, and the offset of the last event that lacks some.
     pub fn total(&self) -> (u64, u64) {
         (self.count.get(), self.last_offset.get())
     }

@@ -1,7 +1,8 @@
 //! Events in the order of time become facts: rows of the tables. Knows no Arrow.
 //!
-//! Each subject is a tracker, a file of its own that says which events it hears and gives facts (`tracker`). [`Normalizer`]
-//! takes each event to the trackers that hear it. Recorded callbacks come by another way, [`callbacks`], to the same facts.
+//! Each subject is a tracker, a file of its own that says which events it hears and gives facts (`tracker`).
+//! [`Normalizer`] takes each event to the trackers that hear it. Recorded callbacks come by another way, [`callbacks`],
+//! to the same facts.
 
 pub mod callbacks;
 pub mod code;
@@ -172,7 +173,7 @@ pub struct Normalizer {
     handlers: Vec<Box<[Handler<Route>]>>,
     /// Which of them hear the events of each type.
     by_type: Vec<u32>,
-    /// Those of layouts in the catalogue, by the places of their plans and the ids of their events.
+    /// Types with layouts in the catalogue, by the places of their plans and the ids of their events.
     by_layout: HashMap<(usize, u32), u32, RandomState>,
     trackers: Trackers,
     shared: Shared,
@@ -182,7 +183,7 @@ pub struct Normalizer {
     catalogues: Vec<&'static Provider>,
     /// Where source lines come from, if they are wanted.
     symbols: Option<Symbols>,
-    /// What code is the user's own.
+    /// The rules for user code.
     own: OwnCode,
 }
 
@@ -198,7 +199,7 @@ impl Normalizer {
         self.symbols = Some(symbols);
     }
 
-    /// What code is the user's own is decided by these patterns, too.
+    /// Adds these patterns to the rules for user code.
     pub fn own_code(&mut self, own: OwnCode) {
         self.own = own;
     }

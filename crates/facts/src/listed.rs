@@ -11,14 +11,14 @@ const MAX_ITEMS: usize = 1 << 17;
 /// Bytes of text, at most.
 const MAX_TEXT: usize = 32 << 20;
 
-/// What is known, in the order of first sight.
+/// The items in the order of first sight.
 #[derive(Debug)]
 pub struct Listed<T> {
     items: Vec<T>,
     /// The thing that has an id now; the id is given out again after it went.
     by_id: HashMap<(ProcessKey, u64), usize, RandomState>,
     text: usize,
-    /// How many were left out.
+    /// The number of items that were left out.
     pub lost: u64,
 }
 
@@ -47,7 +47,7 @@ impl<T> Listed<T> {
         self.items.get_mut(index)
     }
 
-    /// What has an id now.
+    /// The item that has an id now.
     pub fn get(&self, id: (ProcessKey, u64)) -> Option<&T> {
         self.items.get(*self.by_id.get(&id)?)
     }

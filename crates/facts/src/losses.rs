@@ -1,4 +1,4 @@
-//! What the normaliser does where events are missing.
+//! The normaliser where events are missing.
 
 use crate::Normalizer;
 use crate::fact::FactSink;
@@ -8,8 +8,8 @@ use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::{ProcessKey, Thread, ThreadIndex};
 
 impl Normalizer {
-    /// Gaps are found after later events were delivered (.nettrace from V4 on): rows of pairs whose events come from several
-    /// threads wait for [`Normalizer::losses_known`]. To be called before the first event.
+    /// Gaps are found after later events were delivered (.nettrace from V4 on): rows of pairs whose events come from
+    /// several threads wait for [`Normalizer::losses_known`]. To be called before the first event.
     pub fn gaps_are_late(&mut self) {
         self.pairs.are_late = true;
         self.trackers.activities.gaps_are_late();
@@ -34,8 +34,8 @@ impl Normalizer {
         self.trackers.activities.release(ended_before_ns, &mut Marking { pairs: &mut self.pairs, sink });
     }
 
-    /// Events that a thread recorded (`None`: any thread) were lost, all of them later than `since_ns`. Reported before the first
-    /// event behind the gap.
+    /// Events that a thread recorded (`None`: any thread) were lost, all of them later than `since_ns`. Reported before
+    /// the first event behind the gap.
     pub fn events_lost(
         &mut self,
         capture_thread: Option<(ThreadIndex, &Thread)>,
@@ -49,8 +49,8 @@ impl Normalizer {
         self.trackers.cut(&Cut { process, thread, lost_since_ns: Some(since_ns) }, sink);
     }
 
-    /// For who reads the tables meanwhile: hands on what ended before a time and is held back only because a gap in it could
-    /// still be seen. Such a gap is then in the diagnostics, and not in the row.
+    /// For who reads the tables meanwhile: hands on what ended before a time and is held back only because a gap in it
+    /// could still be seen. Such a gap is then in the diagnostics, and not in the row.
     pub fn settle(&mut self, ended_before_ns: i64, sink: &mut impl FactSink) {
         self.pairs.unsettled(ended_before_ns);
         self.release(ended_before_ns, sink);

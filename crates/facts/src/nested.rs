@@ -1,14 +1,15 @@
-//! What began on a thread and has not ended: for trackers that join a start with its stop, which nest on a thread.
+//! Items that began on a thread and have not ended: for trackers that join a start with its stop, which nest on a
+//! thread.
 
 use std::collections::BTreeMap;
 
-/// What is open on one thread, at most.
+/// The largest number of open items on one thread.
 const MAX_DEPTH: usize = 256;
 
 /// Bytes of text that all open items keep, at most, unless the last one alone has more.
 const MAX_TEXT: usize = 16 << 20;
 
-/// What waits for its end.
+/// An item that waits for its end.
 pub trait Item {
     /// When it began: nanoseconds since the recording began.
     fn start_ts_ns(&self) -> i64;
@@ -35,8 +36,8 @@ impl<T, const MAX: usize> Default for Nested<T, MAX> {
 }
 
 impl<T: Item, const MAX: usize> Nested<T, MAX> {
-    /// Something begins on a thread. While too much is open, the outermost item of this thread (or of another one) is handed
-    /// to `evicted`: its end will not be looked for.
+    /// Something begins on a thread. While too much is open, the outermost item of this thread (or of another one) is
+    /// handed to `evicted`: its end will not be looked for.
     pub fn begin(&mut self, thread: u32, item: T, mut evicted: impl FnMut(T)) {
         let text_bytes = item.text_bytes();
         loop {
@@ -70,7 +71,7 @@ impl<T: Item, const MAX: usize> Nested<T, MAX> {
         self.threads.get_mut(&thread)?.last_mut().map(|(item, _)| item)
     }
 
-    /// What is open on a thread, the outermost first. Texts of items stay as they are.
+    /// The open items on a thread, the outermost first. Texts of items stay as they are.
     pub fn of_thread(&mut self, thread: u32) -> impl DoubleEndedIterator<Item = &mut T> + ExactSizeIterator {
         self.threads.get_mut(&thread).map(|open| open.iter_mut()).unwrap_or_default().map(|(item, _)| item)
     }
@@ -87,8 +88,8 @@ impl<T: Item, const MAX: usize> Nested<T, MAX> {
         taken.into_iter().map(|(item, _)| item).collect()
     }
 
-    /// The innermost item that `is_it` ends at a time. Items inside it were not seen to end: they are handed to `unended`.
-    /// Nothing ends before it began: where time goes back, the end is that of something else.
+    /// The innermost item that `is_it` ends at a time. Items inside it were not seen to end: they are handed to
+    /// `unended`. Nothing ends before it began: where time goes back, the end is that of something else.
     pub fn end(
         &mut self,
         thread: u32,

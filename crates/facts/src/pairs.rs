@@ -5,8 +5,8 @@
 //!  thread 2   ....... | stop X, start X: lost | ..       the gap shows at its end only,
 //!  thread 3   ........................ stop X ....       behind the wrong stop
 //! ```
-//! So rows whose events come from several threads wait until the losses of their time are known, where a reader finds those
-//! late. Rows of one thread need not wait: its own gap shows before its next event.
+//! So rows whose events come from several threads wait until the losses of their time are known, where a reader finds
+//! those late. Rows of one thread need not wait: its own gap shows before its next event.
 
 use std::collections::VecDeque;
 
@@ -26,7 +26,7 @@ enum Held {
     Join(GcJoin),
 }
 
-/// What is known of gaps, and the rows that wait to learn more.
+/// The gaps that are known, and the rows that wait to learn more.
 #[derive(Debug, Default)]
 pub struct Pairs {
     gaps: Gaps,
@@ -53,7 +53,7 @@ impl Pairs {
 
     /// Hands on the rows that wait and ended before a time.
     pub fn release(&mut self, ended_before_ns: i64, sink: &mut impl FactSink) {
-        // They wait in the order of their ends.
+        // Rows wait in the order of their ends.
         while self.held.front().is_some_and(|row| row.end_ns() < ended_before_ns) {
             self.release_first(sink);
         }
@@ -96,7 +96,8 @@ impl Pairs {
         GcJoin { touches_gap: row.touches_gap || self.gaps.touch(row.process_id, row.start_ts_ns, end), ..row }
     }
 
-    /// Work that may have ended unseen, so that the stop is that of later work. What has a number of its own is not mistaken.
+    /// Work that may have ended unseen, so that the stop is that of later work. What has a number of its own is not
+    /// mistaken.
     fn activity<'a>(&self, row: &Activity<'a>) -> Activity<'a> {
         let end = row.end_ts_ns.unwrap_or(i64::MAX);
         if !self.gaps.touch(row.process_id, row.start_ts_ns, end) {
@@ -152,7 +153,7 @@ impl Held {
 
 /// A sink that marks rows of pairs, and lets them wait.
 pub struct Marking<'s, S> {
-    /// What is known of gaps.
+    /// The gaps that are known.
     pub pairs: &'s mut Pairs,
     /// Where rows go.
     pub sink: &'s mut S,

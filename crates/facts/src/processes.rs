@@ -1,4 +1,4 @@
-//! Who was recorded: processes with their names, command lines and runtimes.
+//! Processes that were recorded, with their names, command lines and runtimes.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use super::input::{self, Hears, Input, RUNDOWN, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
-/// What an event says about its process.
+/// The meaning of an event about its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Its command line, system or runtime.
+    /// The command line, system or runtime of the process.
     Described,
 }
 
@@ -42,7 +42,7 @@ struct Known {
 pub struct Processes {
     list: Vec<Known>,
     by_key: HashMap<ProcessKey, usize, RandomState>,
-    /// Those that the recording describes.
+    /// Processes that the recording describes.
     described: HashMap<ProcessKey, Known, RandomState>,
 }
 

@@ -29,7 +29,7 @@ impl Scalars {
         Scalars { by_payload: true, ..Scalars::default() }
     }
 
-    /// The same for the fields before the first list only.
+    /// The scalars of the fields before the first list only.
     pub fn before_rows(plan: &Plan) -> Scalars {
         let rows = plan.fields.iter().position(|f| matches!(f.node, Node::List(..)));
         let fields = plan.fields.iter().take(rows.unwrap_or(usize::MAX)).cloned().collect();

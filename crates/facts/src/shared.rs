@@ -1,4 +1,4 @@
-//! What trackers have in common: the runtimes and their collections, types, call stacks, the clock.
+//! State that trackers have in common: the runtimes and their collections, types, call stacks, the clock.
 
 use tracequet_trace::time::Clock;
 
@@ -7,12 +7,12 @@ use crate::code::types::Types;
 use crate::gc::profiled::Profiled;
 use crate::gc::runtimes::Runtimes;
 
-/// What trackers have in common.
+/// State that trackers have in common.
 #[derive(Default)]
 pub struct Shared {
     /// The runtimes of the recording with their collections.
     pub runtimes: Runtimes,
-    /// What profilers report of the same collections.
+    /// Reports of profilers about the same collections.
     pub profiled: Profiled,
     /// The types that are known.
     pub types: Types,

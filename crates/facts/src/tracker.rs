@@ -1,7 +1,7 @@
-//! What a tracker is: it finds the facts about one subject in the events that it hears.
+//! Trackers: each finds the facts about one subject in the events that it asks for.
 //!
-//! A tracker is one file, and one line of the list in `lib.rs`. Its `HEARS` names the events by provider and name, each with an
-//! action of the tracker's own enum; its `event` takes the action with the event and gives facts.
+//! A tracker is one file, and one line of the list in `lib.rs`. Its `HEARS` names the events by provider and name, each
+//! with an action of the tracker's own enum; its `event` takes the action with the event and gives facts.
 
 use tracequet_trace::event::EventInfo;
 use tracequet_trace::reader::{ProcessKey, ThreadIndex};
@@ -34,14 +34,14 @@ impl Cut {
     }
 }
 
-/// What a tracker left out because there was too much of it: a row of `diagnostic`.
+/// Facts that a tracker left out because there were too many: a row of `diagnostic`.
 #[derive(Clone, Copy, Debug)]
 pub struct GivenUp {
     /// The code of the problem. Counts of several trackers with the same code are added.
     pub code: &'static str,
-    /// How many.
+    /// The number of facts.
     pub count: u64,
-    /// What is missing, and where.
+    /// The kind of fact that is missing, and where.
     pub message: &'static str,
 }
 
@@ -54,13 +54,13 @@ impl GivenUp {
 
 /// Finds the facts about one subject.
 pub trait Tracker: Default {
-    /// What it does with an event.
+    /// The use that it makes of an event.
     type Action: Action;
 
     /// The events that it hears by their names.
     const HEARS: &'static [Hears<Self::Action>];
 
-    /// What it does with events of a type, if it hears them.
+    /// The action for events of a type, if it asks for them.
     fn action(info: &EventInfo) -> Option<Self::Action> {
         input::action(Self::HEARS, info)
     }
@@ -71,10 +71,11 @@ pub trait Tracker: Default {
     /// Nothing that is open is joined with what comes.
     fn cut(&mut self, _cut: &Cut, _sink: &mut impl FactSink) {}
 
-    /// The recording is over, `position` bytes of it. Called after the last [`Tracker::cut`], when frames have their names.
+    /// The recording is over, `position` bytes of it. Called after the last [`Tracker::cut`], when frames have their
+    /// names.
     fn finish(&mut self, _position: u64, _sink: &mut impl FactSink) {}
 
-    /// What it left out. Asked for behind [`Tracker::finish`].
+    /// The facts that it left out. Asked for behind [`Tracker::finish`].
     fn given_up(&self) -> Vec<GivenUp> {
         Vec::new()
     }

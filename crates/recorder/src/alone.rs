@@ -1,7 +1,7 @@
 //! Tests that change the whole process, each in a process of its own.
 
-/// Runs an ignored test in a process of its own: that the recording ended, and memory that waits for its file, are things of
-/// the whole process.
+/// Runs an ignored test in a process of its own: that the recording ended, and memory that waits for its file, are
+/// things of the whole process.
 pub fn alone(test: &str) {
     let mut child = std::process::Command::new(std::env::current_exe().unwrap());
     let output = child.args(["--ignored", "--exact", test]).output().unwrap();

@@ -61,7 +61,7 @@ pub fn fill(table: &mut Table<{ callback::COUNT }>) {
     table.set(&callback::HANDLE_DESTROYED, handle_destroyed);
 }
 
-/// What the runtime passed as `count` values at `first`.
+/// The `count` values at `first`, which the runtime passed.
 ///
 /// # Safety
 /// As the runtime promises: `first` is null or leads to that many values, valid for the call.
@@ -100,7 +100,8 @@ unsafe extern "system" fn initialize_for_attach(_: This, unknown: This, data: *c
     })
 }
 
-/// What was there before the attachment is recorded now: threads and modules. Classes and functions are looked up as ever.
+/// Records what was there before the attachment: threads and modules. Classes and functions are looked up as
+/// ever.
 extern "system" fn attach_complete(_: This) -> Hr {
     guarded(|| {
         record(kind::ATTACHED, 0, |_| {});
@@ -138,7 +139,7 @@ extern "system" fn module_load_finished(_: This, module: usize, _: Hr) -> Hr {
     })
 }
 
-/// What a class, a function or a module was is over: its id may come again and mean another.
+/// Forgets a class, a function or a module: its id may come again and mean another.
 extern "system" fn unloaded<const KIND: u8>(_: This, id: usize) -> Hr {
     guarded(|| {
         // First, so that no name of the old meaning is written behind this record.
@@ -210,7 +211,7 @@ extern "system" fn gc_finished(_: This) -> Hr {
     })
 }
 
-/// What a second version answers, and the flag that says so.
+/// The answer to a second version of a callback, and the flag that says so.
 fn second() -> (Hr, u8) {
     if has(corprof::POLICY_V2_FAILS) { (E_FAIL, FLAG_FAILED) } else { (S_OK, 0) }
 }

@@ -1,5 +1,5 @@
-//! Faults in mapped memory. A file that is cut from outside, or a disk that fails, ends a process that touches the map by
-//! SIGBUS; the handler here puts memory in the place of the file instead, and the recording ends there.
+//! Faults in mapped memory. A file that is cut from outside, or a disk that fails, ends a process that touches the map
+//! by SIGBUS; the handler here puts memory in the place of the file instead, and the recording ends there.
 //!
 //! Windows does not need this: it refuses to truncate a mapped file.
 
@@ -10,7 +10,7 @@ pub const MAX_MAPS: usize = 16 << 10;
 
 /// Where maps begin.
 static MAPS: [AtomicUsize; MAX_MAPS] = [const { AtomicUsize::new(0) }; MAX_MAPS];
-/// How many there are.
+/// The number of faults.
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of each map.
 static MAP_BYTES: AtomicUsize = AtomicUsize::new(0);

@@ -24,7 +24,7 @@ const LEAST: u64 = 64 << 10;
 /// Segments that are mapped ahead of the one in use, at most.
 const MAX_AHEAD: u64 = 16;
 
-/// How long a full disk is left alone.
+/// The time for which a full disk is left alone.
 const FULL_PAUSE: Duration = Duration::from_millis(200);
 
 /// Takes blocks of a file from its end, the first number, to the second.
@@ -179,7 +179,7 @@ impl RecordingFile {
             return Err(ErrorKind::FileTooLarge.into());
         }
         loop {
-            // What fits nowhere takes no place in the file, so that it does not grow by what is lost.
+            // A record that fits nowhere takes no place in the file, so that it does not grow by what is lost.
             let next = self.cursor.load(Ordering::Relaxed);
             if self.place(next, bytes).is_none() && !spill::has_room(bytes) {
                 late();
@@ -204,8 +204,8 @@ impl RecordingFile {
         }
     }
 
-    /// Maps the file ahead of the callbacks, and copies into it what they had to write into memory. Only one thread at a
-    /// time calls this.
+    /// Maps the file ahead of the callbacks, and copies into it what they had to write into memory. Only one thread at
+    /// a time calls this.
     pub fn map_ahead(&self) {
         let current = self.cursor.load(Ordering::Relaxed) / SEGMENT;
         for index in current..=current + self.ahead.load(Ordering::Relaxed) {
@@ -230,8 +230,8 @@ impl RecordingFile {
         });
     }
 
-    /// Copies what is left, and cuts the file behind the last chunk. Threads may still write into chunks that they have:
-    /// they are not behind the cursor.
+    /// Copies what is left, and cuts the file behind the last chunk. Threads may still write into chunks that they
+    /// have: they are not behind the cursor.
     pub fn end(&self) {
         self.replay();
         // Chunks that are still in memory have no place on the disk.
@@ -280,7 +280,7 @@ mod tests {
             file.end();
             assert!(std::fs::read(file.path()).unwrap().starts_with(HEADER));
         }
-        // What is no file cannot be recorded to, and nothing is made beside it.
+        // A recording goes into a file only, and nothing is made beside another kind of node.
         assert!(RecordingFile::create(Path::new("/dev/null"), HEADER).is_err());
         assert!(!PathBuf::from(format!("/dev/null-{pid}")).exists());
     }

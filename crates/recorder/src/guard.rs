@@ -14,7 +14,7 @@ pub fn guarded(body: impl FnOnce() -> Hr) -> Hr {
     guarded_or(S_OK, body)
 }
 
-/// The same with another answer after a panic.
+/// Runs the body, with another answer after a panic.
 pub fn guarded_or<R>(otherwise: R, body: impl FnOnce() -> R) -> R {
     let body = AssertUnwindSafe(|| {
         #[cfg(test)]
@@ -32,7 +32,7 @@ pub fn guarded_or<R>(otherwise: R, body: impl FnOnce() -> R) -> R {
 fn failed(panic: Box<dyn Any + Send>) {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    // What was thrown may panic again when it is dropped.
+    // The value that was thrown may panic again when it is dropped.
     std::mem::forget(panic);
     let logged = catch_unwind(|| log::fail(&format!("the recorder failed and stopped: {text}")));
     std::mem::forget(logged);

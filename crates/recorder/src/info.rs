@@ -31,7 +31,8 @@ const INFOS: [Guid; 15] = [
 static INFO: AtomicPtr<c_void> = AtomicPtr::new(std::ptr::null_mut());
 static VERSION: AtomicU32 = AtomicU32::new(0);
 
-/// Keeps the newest interface of what the runtime passed to Initialize. False when that is older than ICorProfilerInfo2.
+/// Keeps the newest interface of what the runtime passed to Initialize. False when that is older than
+/// ICorProfilerInfo2.
 ///
 /// # Safety
 /// `runtime` is a COM object.
@@ -85,7 +86,7 @@ pub fn masks() -> [u32; 2] {
     [low, high]
 }
 
-/// What GetRuntimeInformation says: CLR instance id, kind, version.
+/// The answer of GetRuntimeInformation: CLR instance id, kind, version.
 pub fn runtime() -> (u16, u16, String) {
     let Some(info) = get(3) else { return (0, 0, String::new()) };
     let (mut id, mut kind, mut parts, mut len, mut text) = (0u16, 0u32, [0u16; 4], 0u32, [0u16; 64]);

@@ -127,7 +127,7 @@ pub fn map_ahead() {
     file.map_ahead();
 }
 
-/// What a thread writes into.
+/// The buffer that a thread writes into.
 struct Local {
     thread: u32,
     thread_id: u64,

@@ -87,7 +87,7 @@ mod unix {
         return 0;
     }
 
-    /// How long this process has been there: the 22nd field of /proc/self/stat (proc_pid_stat(5)) is its start, in
+    /// The age of this process: the 22nd field of /proc/self/stat (proc_pid_stat(5)) is its start, in
     /// ticks since the system began.
     #[cfg(target_os = "linux")]
     fn age_ns() -> Option<i64> {
@@ -179,8 +179,8 @@ pub use unix::*;
 #[cfg(windows)]
 pub use windows::*;
 
-/// Gives a file room from `from`, its end, to `end`: blocks are taken now, because a write through a map into a hole of the
-/// file would end the process when the disk is full.
+/// Gives a file room from `from`, its end, to `end`: blocks are taken now, because a write through a map into a hole of
+/// the file would end the process when the disk is full.
 #[cfg_attr(windows, allow(unused_variables, reason = "there the length of the file is asked for instead of `from`"))]
 pub fn grow(file: &File, from: u64, end: u64) -> std::io::Result<()> {
     #[cfg(target_os = "linux")]

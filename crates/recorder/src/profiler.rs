@@ -120,7 +120,7 @@ extern "system" fn lock_server(_: This, _: i32) -> Hr {
     S_OK
 }
 
-/// What the runtime calls first: any class id is ours.
+/// The first function that the runtime calls: any class id is ours.
 ///
 /// # Safety
 /// As COM demands: `iid` is an interface id, `out` a place for a pointer.
@@ -159,8 +159,8 @@ mod tests {
         let slots: Vec<usize> = table.slots().iter().copied().filter(|slot| !unguarded.contains(slot)).collect();
         assert!(slots.len() >= 35, "{} slots", slots.len());
         for (at, slot) in slots.iter().enumerate() {
-            // SAFETY: the caller cleans the stack on these systems, so that surplus arguments do no harm; the body, which
-            // would use them, is not reached.
+            // SAFETY: the caller cleans the stack on these systems, so that surplus arguments do no harm; the body,
+            // which would use them, is not reached.
             let function: Any = unsafe { std::mem::transmute(*slot) };
             let panics = panics_within(|| {
                 let hr = unsafe { function(0, 0, 0, 0, 0, 0) };

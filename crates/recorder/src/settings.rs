@@ -24,7 +24,8 @@ pub const UNLOADS: [u32; 2] = [MONITOR_FUNCTION_UNLOADS | MONITOR_CLASS_LOADS, H
 
 /// The first ICorProfilerCallback with SurvivingReferences2 and MovedReferences2.
 const FIRST_WITH_V2: u32 = 4;
-/// ICorProfilerCallback that a setting may name: the runtime needs the first, the last is the newest that is known here.
+/// ICorProfilerCallback that a setting may name: the runtime needs the first, the last is the newest that is known
+/// here.
 const INTERFACES: std::ops::RangeInclusive<u32> = 2..=11;
 
 /// All settings.
@@ -44,10 +45,10 @@ const NAMES: [&str; 14] = [
     "TRACEQUET_EVENT_MASK",
     "TRACEQUET_IDLE",
 ];
-/// How all settings begin, so that a misspelt one is noticed.
+/// The prefix of all settings, so that a misspelt one is noticed.
 const PREFIX: &str = "TRACEQUET_";
 
-/// What is recorded, and how.
+/// The settings of a recording.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Path of the recording, `%p` the process id.
@@ -64,7 +65,7 @@ pub struct Settings {
     pub names: bool,
     /// Nothing is recorded: callbacks return at once (for measuring what the recording costs).
     pub idle: bool,
-    /// What was not understood or cannot be followed, and what is done instead: one sentence each.
+    /// Settings that were not understood or cannot be followed, and what is done instead: one sentence each.
     pub problems: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! Slots of the runtime's interfaces as corprof.idl and cor.h declare them: of the callbacks those that are recorded, of the
-//! others those that are called.
+//! Slots of the runtime's interfaces as corprof.idl and cor.h declare them: of the callbacks those that are recorded,
+//! of the others those that are called.
 
 use std::ffi::c_void;
 
@@ -97,7 +97,8 @@ pub mod info {
         GET_GENERATION_BOUNDS = 54 (u32, *mut u32, *mut GenerationRange);
         /// ICorProfilerInfo3.
         ENUM_MODULES = 66 (*mut This);
-        /// ICorProfilerInfo3. CLR instance id, kind, four parts of the version, room for the text, its length, the text.
+        /// ICorProfilerInfo3. CLR instance id, kind, four parts of the version, room for the text, its length, the
+        /// text.
         GET_RUNTIME_INFORMATION = 67
             (*mut u16, *mut u32, *mut u16, *mut u16, *mut u16, *mut u16, u32, *mut u32, *mut u16);
         /// ICorProfilerInfo4.

@@ -38,7 +38,7 @@ impl Spill {
         Ok(new)
     }
 
-    /// Its first byte.
+    /// The first byte.
     pub fn memory(&self) -> *mut u8 {
         self.map.as_ptr().cast_mut()
     }
@@ -87,8 +87,9 @@ impl Waiting {
         let Some(bytes) = committed(u64::from_le(word)).map(|n| n as usize).filter(|n| *n > self.copied) else {
             return;
         };
-        // SAFETY: both places are as long as the chunk; below the commit word's count nothing is written any more, and in
-        // the file no other thread writes. The commit word goes behind the records, as always, and the mark behind all.
+        // SAFETY: both places are as long as the chunk; below the commit word's count nothing is written any more, and
+        // in the file no other thread writes. The commit word goes behind the records, as always, and the mark behind
+        // all.
         unsafe {
             let at = CHUNK_HEADER + self.copied;
             std::ptr::copy_nonoverlapping(from.add(at), to.add(at), bytes - self.copied);

@@ -1,6 +1,6 @@
 //! Named little-endian readers: every byte of a recording passes through here.
 //!
-//! They are nom parsers and combine with nom's tuples and combinators. A short read names its field and its place; the
+//! The parsers are nom's and combine with its tuples and combinators. A short read names its field and its place; the
 //! error is one boxed word, so that the good path stays in registers.
 
 use nom::Parser;
@@ -9,7 +9,7 @@ use nom::combinator::{ParserIterator, cut, iterator};
 use crate::guid::Guid;
 use crate::utf16;
 
-/// What went wrong while parsing: the field, where it begins, how many bytes were left there, and what was expected.
+/// A failure of parsing: the field, where it begins, how many bytes were left there, and what was expected.
 #[derive(Debug)]
 pub struct ParseError(Box<Failure>);
 
@@ -35,7 +35,7 @@ impl ParseError {
         self.0.left
     }
 
-    /// What was expected there.
+    /// The value or the bytes that were expected there.
     pub fn expected(&self) -> &'static str {
         self.0.expected
     }
@@ -54,8 +54,8 @@ impl ParseError {
         }
     }
 
-    /// Offset of the failure in a frame of `frame_len` bytes that begins at `frame_start`, for parsers that cut no parts
-    /// out of their frame.
+    /// Offset of the failure in a frame of `frame_len` bytes that begins at `frame_start`, for parsers that cut no
+    /// parts out of their frame.
     pub fn offset(&self, frame_start: u64, frame_len: usize) -> u64 {
         frame_start.saturating_add(frame_len.saturating_sub(self.0.left) as u64)
     }
@@ -100,7 +100,7 @@ pub fn refuse(input: &[u8], field: &'static str, expected: &'static str) -> nom:
     failure(input, field, expected, false)
 }
 
-/// The same where the input ends in the field.
+/// The error of a field in which the input ends.
 #[cold]
 #[inline(never)]
 fn too_short(input: &[u8], field: &'static str, expected: &'static str) -> nom::Err<ParseError> {

@@ -1,4 +1,4 @@
-//! What went wrong, where, and what was expected.
+//! Errors: what went wrong, where, and what was expected.
 
 mod cut;
 mod nearest;
@@ -24,7 +24,7 @@ pub enum Error {
     Io {
         /// The file, or `-` for standard input.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The input is no recording that tracequet reads, or its header cannot be used.
@@ -34,9 +34,9 @@ pub enum Error {
         path: PathBuf,
         /// Byte offset in the (unpacked) stream.
         offset: u64,
-        /// What was found.
+        /// The finding, as a sentence.
         what: String,
-        /// What was expected there.
+        /// The value or the bytes that were expected there.
         expected: String,
     },
     /// A recording is damaged, and the request was to stop there.
@@ -46,15 +46,15 @@ pub enum Error {
         path: PathBuf,
         /// Byte offset in the (unpacked) stream.
         offset: u64,
-        /// What is wrong there.
+        /// The damage or the mistake, as a sentence.
         what: String,
     },
-    /// What the request names is not there.
+    /// The thing that a request names is not there.
     #[error("{message}")]
     NotFound {
-        /// What kind of thing was named.
+        /// The kind of thing that was named.
         what: Named,
-        /// What was looked for, where, and what is there instead.
+        /// The name that was looked for, where, and what is there instead.
         message: String,
     },
     /// The input has more of something than is ever held.
@@ -77,7 +77,7 @@ pub enum Error {
     Internal(String),
 }
 
-/// What a request can name.
+/// A kind of thing that a request can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Named {

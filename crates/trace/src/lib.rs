@@ -8,8 +8,8 @@
 //! | [`event`] | raw events to events with a name and decoded fields |
 //!
 //! A reader drives and a visitor receives: [`event::read`] takes an [`event::EventVisitor`], [`reader::read`] a
-//! [`reader::Visitor`] of raw events, and [`reader::callback::read`] one of profiler callbacks. Damage behind the header of a
-//! recording is not an [`error::Error`] but an [`error::Problem`]; what is undamaged is read.
+//! [`reader::Visitor`] of raw events, and [`reader::callback::read`] one of profiler callbacks. Damage behind the
+//! header of a recording is not an [`error::Error`] but an [`error::Problem`]; what is undamaged is read.
 //!
 //! # Features
 //!

@@ -5,7 +5,7 @@
 pub struct Clock {
     /// Tick count at the moment the recording began.
     pub sync_ticks: i64,
-    /// The same moment in nanoseconds since 1970 (UTC). EventPipe gives it to a millisecond.
+    /// The synchronized moment in nanoseconds since 1970 (UTC). EventPipe gives it to a millisecond.
     pub sync_utc_ns: i64,
     /// Ticks in one second; greater than zero.
     pub frequency: i64,

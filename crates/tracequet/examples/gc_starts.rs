@@ -1,4 +1,5 @@
-//! Prints when each garbage collection began and why, without a table: `cargo run -p tracequet --example gc_starts RECORDING`.
+//! Prints when each garbage collection began and why, without a table:
+//! `cargo run -p tracequet --example gc_starts RECORDING`.
 
 use std::error::Error;
 use std::ops::ControlFlow;

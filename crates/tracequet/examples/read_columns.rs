@@ -1,4 +1,5 @@
-//! Sums the bytes that each collection moved, from two columns of a dataset: `cargo run -p tracequet --example read_columns DATASET`.
+//! Sums the bytes that each collection moved, from two columns of a dataset:
+//! `cargo run -p tracequet --example read_columns DATASET`.
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,4 +1,5 @@
-//! Writes a recording of profiler callbacks, one collection long: `cargo run -p tracequet --example write_corprof OUT.corprof`.
+//! Writes a recording of profiler callbacks, one collection long:
+//! `cargo run -p tracequet --example write_corprof OUT.corprof`.
 //!
 //! A profiler does the same from its callbacks. `tracequet convert OUT.corprof -o out` makes tables of it.
 

@@ -1,10 +1,10 @@
 //! Turns recordings of .NET processes into Arrow and Parquet tables.
 //!
-//! In goes what records a .NET process: EventPipe (`.nettrace` in versions 4 to 6 and its predecessor `.netperf`), Windows
-//! event logs (`.etl`, read on any system), recordings of profiler callbacks (`.corprof`), from a file, a pipe or packed,
-//! and live ETW sessions. Out comes a directory with one table for each kind of fact (collections, pauses, surviving and
-//! moved ranges, roots, the heap graph, allocations, call stacks) and one for each kind of event. What is lost, damaged or
-//! not understood is a row of the table `diagnostic`.
+//! In goes what records a .NET process: EventPipe (`.nettrace` in versions 4 to 6 and its predecessor `.netperf`),
+//! Windows event logs (`.etl`, read on any system), recordings of profiler callbacks (`.corprof`), from a file, a pipe
+//! or packed, and live ETW sessions. Out comes a directory with one table for each kind of fact (collections, pauses,
+//! surviving and moved ranges, roots, the heap graph, allocations, call stacks) and one for each kind of event. What is
+//! lost, damaged or not understood is a row of the table `diagnostic`.
 //!
 //! | what you want | where it is |
 //! |---|---|
@@ -35,8 +35,8 @@
 //!                               +--- the payload itself ----+
 //! ```
 //!
-//! [`mod@dataset`] opens what was written, too, and [`analyze`] finds answers in it. A program that reads recordings and needs
-//! no tables depends on `tracequet-trace` alone, which knows no Arrow.
+//! [`mod@dataset`] opens what was written, too, and [`analyze`] finds answers in it. A program that reads recordings
+//! and needs no tables depends on `tracequet-trace` alone, which knows no Arrow.
 //!
 //! # Converting a recording
 //!
@@ -60,8 +60,8 @@
 //!
 //! # Reading a recording event by event
 //!
-//! A reader drives and a visitor receives. Events borrow from the recording and cost no allocation; a payload is decoded
-//! when it is asked for.
+//! A reader drives and a visitor receives. Events borrow from the recording and cost no allocation; a payload is
+//! decoded when it is asked for.
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -138,9 +138,10 @@
 //! # What may change
 //!
 //! The items on this page are the public surface. Their types can grow (`#[non_exhaustive]`): build them with
-//! their constructors and builder methods, and let a `match` have a last arm. The crates behind it serve the program, the tests and the
-//! benches, too, and their items that this page does not name may change with any version. Arrow's types are those of
-//! [`dataset::read::arrow_array`] and [`dataset::read::arrow_schema`]; a new major version of Arrow is one of this crate.
+//! their constructors and builder methods, and let a `match` have a last arm. The crates behind it serve the program,
+//! the tests and the benches, too, and their items that this page does not name may change with any version. Arrow's
+//! types are those of [`dataset::read::arrow_array`] and [`dataset::read::arrow_schema`]; a new major version of Arrow
+//! is one of this crate.
 //!
 //! # Errors, panics, limits
 //!
@@ -150,8 +151,8 @@
 //!
 //! - Names of events, columns and diagnostics codes stay; new ones may come with any version.
 //! - A mapped file that another process truncates meanwhile ends this process with SIGBUS, as with every tool that maps
-//!   files. The program `tracequet` handles the signal, reads zeros for what is gone, and reports it; a host of the library
-//!   may do the same (see [`trace::source::lost_map`]).
+//!   files. The program `tracequet` handles the signal, reads zeros for what is gone, and reports it; a host of the
+//!   library may do the same (see [`trace::source::lost_map`]).
 //! - Memory is bounded whatever the size of the recording; `docs/ARCHITECTURE.md` says by what. Rows of one collection
 //!   that do not fit are sorted through a temporary file.
 //! - Times are clamped to 64 bits of nanoseconds, some 292 years about the start of the recording, and a problem says

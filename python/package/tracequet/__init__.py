@@ -7,7 +7,8 @@
 >>> trace.findings
 
 `open` reads recordings without leaving files behind, or a dataset that `convert` wrote. `convert`, `collect`,
-`explain`, `heap` and the other functions do what the commands of the program `tracequet` do. `tracequet.mcp` is a server for agents. `tracequet.spark` has the same for Apache Spark.
+`explain`, `heap` and the other functions do what the commands of the program `tracequet` do. `tracequet.mcp` is a
+server for agents. `tracequet.spark` has the same for Apache Spark.
 """
 
 from __future__ import annotations

@@ -66,8 +66,8 @@ def run(
     is_stopped: bool = False,
     seconds: Optional[float] = None,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Runs a command line to its end. An exit code outside of `codes` is an exception. `is_stopped`: Ctrl+C is how the command
-    is asked to finish, and its result counts. What takes more than `seconds` is ended."""
+    """Runs a command line to its end. An exit code outside of `codes` is an exception. `is_stopped`: Ctrl+C is how the
+    command is asked to finish, and its result counts. What takes more than `seconds` is ended."""
     command = [*python("from tracequet.__main__ import main; main()"), *arguments]
     is_stopped = is_stopped and os.name == "posix"
     # In a session of its own it does not get the Ctrl+C of the terminal beside ours: a second one ends it at once.
@@ -176,10 +176,11 @@ def convert(
     end: Optional[Time] = None,
     **options: Any,
 ) -> Dict[str, Any]:
-    """Writes the tables of recordings into the directory `output`, as `tracequet convert` does, and returns its summary.
+    """Writes the tables of recordings into the directory `output`, as `tracequet convert` does, and returns its
+    summary.
 
-    Other named arguments are options of the command: `format="arrow"`, `layout="hive"`, `overwrite=True`, `strict=True`,
-    `address_type="int64"`. What was lost is a `LossWarning`, and in the summary.
+    Other named arguments are options of the command: `format="arrow"`, `layout="hive"`, `overwrite=True`,
+    `strict=True`, `address_type="int64"`. What was lost is a `LossWarning`, and in the summary.
     """
     arguments = ["convert", "--output", os.fspath(output), "--json"]
     if tables is not None:
@@ -216,8 +217,8 @@ def summary_of(printed: bytes) -> Dict[str, Any]:
 
 
 def inspect(path: Path, *, manifest: Optional[Sequence[Path]] = None) -> Any:
-    """The contents of a recording, as from `tracequet inspect --json`: process, providers, kinds of events, collections, losses. Of an
-    archive that holds several recordings it is a list."""
+    """The contents of a recording, as from `tracequet inspect --json`: process, providers, kinds of events,
+    collections, losses. Of an archive that holds several recordings it is a list."""
     found = inspected(path, manifest)
     return found[0] if len(found) == 1 else found
 
@@ -253,15 +254,15 @@ def stats(path: Path, **options: Any) -> Any:
 
 
 def check(path: Path, rules: Path, **options: Any) -> Any:
-    """Checks the rules about a recording or a dataset, as `tracequet check --json`. A broken rule is part of the result, and
-    no exception."""
+    """Checks the rules about a recording or a dataset, as `tracequet check --json`. A broken rule is part of the
+    result, and no exception."""
     arguments = ["check", "--json", "--rules", os.fspath(rules), *_options(options), "--", os.fspath(path)]
     return json.loads(run(arguments, (WHOLE, LOSSES, RULE_FAILED)).stdout)
 
 
 def explain(path: Path, **options: Any) -> List[Dict[str, Any]]:
-    """What is wrong in recordings, as `tracequet explain --format json`: for each its `trace_id` and its `findings`, the most
-    important first. Named arguments are options of the command: `own=["Shop*"]`, `trace="app-7be25f48"`."""
+    """What is wrong in recordings, as `tracequet explain --format json`: for each its `trace_id` and its `findings`,
+    the most important first. Named arguments are options of the command: `own=["Shop*"]`, `trace="app-7be25f48"`."""
     return json.loads(run(["explain", "--format", "json", *_options(options), "--", os.fspath(path)]).stdout)
 
 
@@ -274,9 +275,10 @@ def heap(
     trace: Optional[str] = None,
     memory: Union[int, str, None] = None,
 ) -> Dict[str, Any]:
-    """The types of a heap dump with count, bytes and what they retain, as `tracequet heap --json`. With `type` (a name) or `object`
-    (an address) also `shortest_path` from a root and `dominators`: what keeps it alive. `gc` is the collection that walked the
-    heap, by default the last one; `memory` the bytes that the graph may take, or a text such as `8G`."""
+    """The types of a heap dump with count, bytes and what they retain, as `tracequet heap --json`. With `type` (a name)
+    or `object` (an address) also `shortest_path` from a root and `dominators`: what keeps it alive. `gc` is the
+    collection that walked the heap, by default the last one; `memory` the bytes that the graph may take, or a text such
+    as `8G`."""
     chosen = {"type": type, "object": object, "gc": gc, "trace": trace, "memory": memory}
     return json.loads(run(["heap", "--json", *_options(chosen), "--", os.fspath(path)]).stdout)
 
@@ -284,8 +286,8 @@ def heap(
 def compare(
     base: Path, other: Optional[Path] = None, *, baseline: Optional[str] = None, new: Optional[str] = None
 ) -> Any:
-    """Compares the metrics of two recordings or datasets, or of the recordings of one dataset that have the labels `baseline` and
-    `new` (`"branch=main"`), as `tracequet compare --json`."""
+    """Compares the metrics of two recordings or datasets, or of the recordings of one dataset that have the labels
+    `baseline` and `new` (`"branch=main"`), as `tracequet compare --json`."""
     paths = [os.fspath(path) for path in (base, other) if path is not None]
     return json.loads(run(["compare", "--json", *_options({"baseline": baseline, "new": new}), "--", *paths]).stdout)
 
@@ -293,18 +295,20 @@ def compare(
 def diff(
     base: Path, other: Optional[Path] = None, *, baseline: Optional[str] = None, new: Optional[str] = None, **options: Any
 ) -> Dict[str, Any]:
-    """What changed between two recordings or datasets, or between the recordings of one dataset that have the labels `baseline` and
-    `new` (`"branch=main"`), as `tracequet diff --json`: CPU time, allocations, exceptions and waits by your own methods, heaps,
-    findings, metrics. Other named arguments are options of the command: `by="type"`, `per="second"`, `own=["Shop*"]`."""
+    """What changed between two recordings or datasets, or between the recordings of one dataset that have the labels
+    `baseline` and `new` (`"branch=main"`), as `tracequet diff --json`: CPU time, allocations, exceptions and waits by
+    your own methods, heaps, findings, metrics. Other named arguments are options of the command: `by="type"`,
+    `per="second"`, `own=["Shop*"]`."""
     paths = [os.fspath(path) for path in (base, other) if path is not None]
     chosen = _options({"baseline": baseline, "new": new, **options})
     return json.loads(run(["diff", "--json", *chosen, "--", *paths]).stdout)
 
 
 def export(path: Path, output: Path, *, format: str = "speedscope", what: str = "cpu", **options: Any) -> str:
-    """Writes the call stacks of samples for other tools, as `tracequet export`, and returns the path of the file. `format` is
-    `speedscope`, `folded`, `pprof`, `firefox` or `perfetto`; `what` is `cpu`, `allocation`, `exception`, `contention` and so on. Other
-    named arguments are options of the command: `overwrite=True`, `by_thread=True`, `own=True`."""
+    """Writes the call stacks of samples for other tools, as `tracequet export`, and returns the path of the file.
+    `format` is `speedscope`, `folded`, `pprof`, `firefox` or `perfetto`; `what` is `cpu`, `allocation`, `exception`,
+    `contention` and so on. Other named arguments are options of the command: `overwrite=True`, `by_thread=True`,
+    `own=True`."""
     output = os.fspath(output)
     # A value of this option stands behind an equals sign.
     own = options.pop("own", None)
@@ -324,11 +328,12 @@ def collect(
     duration: Optional[Time] = None,
     **options: Any,
 ) -> Dict[str, Any]:
-    """Records a running .NET process into the directory `output`, as `tracequet collect`, and returns the summary: the process with
-    an id or a name, or one that connects to `port`. `events` is what to record (`"gc"`, `["cpu",
-    "exceptions"]`: the command's `--for`). Ends after `duration`, with the process, or with Ctrl+C, after which the summary is returned
-    as well (on Windows `KeyboardInterrupt` is raised). Other named arguments are options of the command: `heap=True`,
-    `stop_on="gc.pause>200ms"`, `overwrite=True`. What was lost is a `LossWarning`, and in the summary."""
+    """Records a running .NET process into the directory `output`, as `tracequet collect`, and returns the summary: the
+    process with an id or a name, or one that connects to `port`. `events` is what to record (`"gc"`, `["cpu",
+    "exceptions"]`: the command's `--for`). Ends after `duration`, with the process, or with Ctrl+C, after which the
+    summary is returned as well (on Windows `KeyboardInterrupt` is raised). Other named arguments are options of the
+    command: `heap=True`, `stop_on="gc.pause>200ms"`, `overwrite=True`. What was lost is a `LossWarning`, and in the
+    summary."""
     arguments = ["collect", "--output", os.fspath(output), "--json"]
     if events is not None:
         arguments += ["--for", ",".join(texts(events))]

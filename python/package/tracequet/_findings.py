@@ -9,8 +9,8 @@ from ._table import Source, Table
 
 
 class Finding(NamedTuple):
-    """What a rule says of a recording, or of a process in it: a row of the table `finding`, which describes the fields; and the title and
-    advice of the rule, and whether it is about the recording and not about the program."""
+    """What a rule says of a recording, or of a process in it: a row of the table `finding`, which describes the fields;
+    and the title and advice of the rule, and whether it is about the recording and not about the program."""
 
     trace_id: str
     rule: str

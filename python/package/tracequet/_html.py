@@ -39,7 +39,9 @@ def size(count: int) -> str:
 
 
 def _collections(groups: List[Dict[str, Any]]) -> str:
-    """How many collections there are of each generation. Those in the background stop threads for a part of their time only."""
+    """How many collections there are of each generation. Those in the background stop threads for a part of their time
+    only.
+    """
     counts: Dict[str, int] = {}
     for group in groups:
         generation = "an unknown generation" if group["generation"] is None else f"generation {group['generation']}"
@@ -108,7 +110,9 @@ def table(
     columns: List[Tuple[str, str, Optional[str], Optional[str]]],
     rows: Optional[List[Dict[str, Any]]],
 ) -> str:
-    """The first rows of a table under the names, types and units of its columns; the meaning of a column is its tooltip."""
+    """The first rows of a table under the names, types and units of its columns; the meaning of a column is its
+    tooltip.
+    """
 
     def head(column: Tuple[str, str, Optional[str], Optional[str]]) -> str:
         own, kind, unit, meaning = column

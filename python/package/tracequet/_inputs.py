@@ -54,7 +54,9 @@ def fetch(addresses: Iterable[str]) -> Tuple[List[str], Optional[str]]:
 
 
 def copy(address: str, folder: str) -> str:
-    """Copies the file at an address into a directory. http and https need nothing; s3, gs, hdfs and others need pyarrow."""
+    """Copies the file at an address into a directory. http and https need nothing; s3, gs, hdfs and others need
+    pyarrow.
+    """
     name = address.split("?", 1)[0].rstrip("/").rsplit("/", 1)[-1] or "recording"
     target = os.path.join(folder, name)
     if address.startswith(("http://", "https://")):

@@ -1,7 +1,9 @@
-"""Answers one query over a dataset, in a process of its own that may do little. It runs as a file and imports nothing of this package.
+"""Answers one query over a dataset, in a process of its own that may do little. It runs as a file and imports nothing
+of this package.
 
-The request is a JSON object on standard input, the answer one on standard output. DuckDB reads no file: the tables are Arrow data that
-was opened before the query came. Where the system can, the process writes no file and has bounded memory and time.
+The request is a JSON object on standard input, the answer one on standard output. DuckDB reads no file: the tables are
+Arrow data that was opened before the query came. Where the system can, the process writes no file and has bounded
+memory and time.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ def main() -> None:
 
 
 class _NoPandas:
-    """Hides pandas from pyarrow, which imports it where it is installed: that would take half of the time of a short query."""
+    """Hides pandas from pyarrow, which imports it where it is installed: that would take half of the time of a short
+    query.
+    """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         if name.partition(".")[0] == "pandas":
@@ -131,7 +135,9 @@ def _connection(request: Dict[str, Any], whole: bool) -> Any:
 
 
 def _script(root: str) -> List[str]:
-    """The statements of `views.sql` without comments. Those that load DuckDB's reader of Arrow files are left out: pyarrow reads these."""
+    """The statements of `views.sql` without comments. Those that load DuckDB's reader of Arrow files are left out:
+    pyarrow reads these.
+    """
     import duckdb
 
     lines = script(root).splitlines()
@@ -153,8 +159,8 @@ def script(root: str) -> str:
 
 
 def _needed(statements: List[str], query: str) -> List[str]:
-    """The statements that make a view or macro which the query or another needed statement mentions, and those that make neither. In the
-    script a statement comes after those that it needs."""
+    """The statements that make a view or macro which the query or another needed statement mentions, and those that
+    make neither. In the script a statement comes after those that it needs."""
     needed: List[str] = []
     mentioned = _names(query)
     for statement in reversed(statements):
@@ -172,7 +178,9 @@ def _names(text: str) -> Set[str]:
 
 
 def _page(answer: Any, limit: int, letters: int, most: int) -> Tuple[List[List[Any]], bool]:
-    """Rows that fit into a small answer, and whether there are more. The values of a first row that does not fit are shortened further."""
+    """Rows that fit into a small answer, and whether there are more. The values of a first row that does not fit are
+    shortened further.
+    """
     rows: List[List[Any]] = []
     # Bytes of an answer beside its names, types and rows.
     size = 100
@@ -209,8 +217,8 @@ def _value(value: Any, letters: int) -> Any:
 
 
 def _register(connection: Any, root: str, statement: str) -> str:
-    """The statement to run. For the view of a table, pyarrow opens the files, DuckDB gets them under a name of their own, and the view is
-    over that name. Any other statement stays as it is."""
+    """The statement to run. For the view of a table, pyarrow opens the files, DuckDB gets them under a name of their
+    own, and the view is over that name. Any other statement stays as it is."""
     match = _TABLE.match(statement)
     if not match:
         return statement

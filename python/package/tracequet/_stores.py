@@ -9,8 +9,8 @@ from ._errors import UsageError
 
 
 def store(address: str) -> Tuple[Any, str]:
-    """The file system of an address, and the path in it. `s3a://` is `s3://`; the endpoint and the credentials come from the usual
-    variables (`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, ...)."""
+    """The file system of an address, and the path in it. `s3a://` is `s3://`; the endpoint and the credentials come
+    from the usual variables (`AWS_ENDPOINT_URL`, `AWS_ACCESS_KEY_ID`, ...)."""
     try:
         from pyarrow import fs
     except ImportError:

@@ -20,7 +20,8 @@ class Source(Protocol):
 
 
 class Table:
-    """A table of a trace, an Arrow stream by the PyCapsule interface: pyarrow, pandas, Polars and DuckDB take it as it is.
+    """A table of a trace, an Arrow stream by the PyCapsule interface: pyarrow, pandas, Polars and DuckDB take it as it
+    is.
 
     Nothing is read before rows are requested, and each request reads the recording again: keep what
     `to_arrow` gives, if it is needed twice.

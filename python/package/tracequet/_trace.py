@@ -65,11 +65,12 @@ class Trace:
         return self.tables
 
     def sql(self, query: str, **parameters: Any) -> Any:
-        """The answer of DuckDB to a query over all tables and views (docs/QUERIES.md), as a `duckdb.DuckDBPyRelation`: `.df()`,
-        `.pl()`, `.arrow()`, `.fetchall()`. Payload tables are named in double quotes: `FROM "event/<provider>/<event>"`.
+        """The answer of DuckDB to a query over all tables and views (docs/QUERIES.md), as a `duckdb.DuckDBPyRelation`:
+        `.df()`, `.pl()`, `.arrow()`, `.fetchall()`. Payload tables are named in double quotes: `FROM
+        "event/<provider>/<event>"`.
 
-        A recording is converted into a temporary directory for the first query: once for all tables of facts, and for the
-        payload tables that a query names. It is removed with the trace.
+        A recording is converted into a temporary directory for the first query: once for all tables of facts, and for
+        the payload tables that a query names. It is removed with the trace.
         """
         if self._connection is None:
             try:
@@ -82,12 +83,14 @@ class Trace:
 
     @property
     def findings(self) -> Findings:
-        """What is wrong, by rules: the table `finding`, and as a sequence its rows, the most important first (docs/FINDINGS.md)."""
+        """What is wrong, by rules: the table `finding`, and as a sequence its rows, the most important first
+        (docs/FINDINGS.md).
+        """
         return Findings(self, self._schema("finding"), self._reader_of_findings)
 
     def explain(self, *, all: bool = False, trace: Optional[str] = None) -> Text:
-        """What is wrong, as `tracequet explain` prints it: the most important first, with your own code and the next step. `all`
-        shows all rules."""
+        """What is wrong, as `tracequet explain` prints it: the most important first, with your own code and the next
+        step. `all` shows all rules."""
         arguments = _commands._options({"all": all, "trace": trace})
         path = self._dataset()
         text = _commands.run(["explain", *arguments, "--", path]).stdout.decode("utf-8")
@@ -103,8 +106,8 @@ class Trace:
         trace: Optional[str] = None,
         memory: Union[int, str, None] = None,
     ) -> Dict[str, Any]:
-        """The types of a heap dump and what they retain; with `type` or `object` (its address) also what keeps it alive. See
-        `tracequet.heap`."""
+        """The types of a heap dump and what they retain; with `type` or `object` (its address) also what keeps it
+        alive. See `tracequet.heap`."""
         return _commands.heap(self._dataset(), type=type, object=object, gc=gc, trace=trace, memory=memory)
 
     def export(self, output: Path, *, format: str = "speedscope", what: str = "cpu", **options: Any) -> str:
@@ -112,8 +115,8 @@ class Trace:
         return _commands.export(self._dataset(), output, format=format, what=what, **options)
 
     def report(self, output: Path = "report.html", *, overwrite: bool = False, trace: Optional[str] = None) -> str:
-        """Writes a recording as one HTML page that opens from disk (docs/REPORT.md), and returns the path of the file. With several
-        recordings `trace` is the `trace_id` of one."""
+        """Writes a recording as one HTML page that opens from disk (docs/REPORT.md), and returns the path of the file.
+        With several recordings `trace` is the `trace_id` of one."""
         output = os.fspath(output)
         page = self._facts_reader().report(trace)
         try:
@@ -126,8 +129,8 @@ class Trace:
     def survived(
         self, gc: int, address: Union[int, str], *, follow: bool = False, trace: Optional[str] = None
     ) -> List[Dict[str, Any]]:
-        """What became of the object at `address` in the collection `gc`; with `follow` also in those after it. With several
-        recordings `trace` is the `trace_id` of one."""
+        """What became of the object at `address` in the collection `gc`; with `follow` also in those after it. With
+        several recordings `trace` is the `trace_id` of one."""
         return _commands.survived(self._dataset(), gc, address, follow=follow, trace=trace)
 
     def close(self) -> None:
@@ -334,7 +337,8 @@ class DatasetTrace(Trace):
                 _views(connection, path)
                 self._views_made = True
             return
-        # DuckDB reads Arrow files with an extension only: the tables that are named are read into memory, without views.
+        # DuckDB reads Arrow files with an extension only: the tables that are named are read into memory, without
+        # views.
         for name in self.tables:
             if re.search(rf"(?<![\w/]){re.escape(name)}(?![\w/])", query, re.IGNORECASE):
                 connection.register(name, self[name].to_arrow())
@@ -385,17 +389,17 @@ def open(
 ) -> Trace:
     """Opens recordings or a dataset.
 
-    `path` is a recording (.nettrace, .netperf, .etl, .corprof, packed or not), a list of them, a directory of them, a pattern such as
-    `night/*.nettrace`, an address (http, https, s3 and what pyarrow knows; it is copied into a temporary directory), or the
-    directory of a dataset. Several recordings have a column `trace_id` in each table, and one that cannot be read is a
-    `LossWarning`.
+    `path` is a recording (.nettrace, .netperf, .etl, .corprof, packed or not), a list of them, a directory of them, a
+    pattern such as `night/*.nettrace`, an address (http, https, s3 and what pyarrow knows; it is copied into a
+    temporary directory), or the directory of a dataset. Several recordings have a column `trace_id` in each table, and
+    one that cannot be read is a `LossWarning`.
 
-    `providers` and `processes` (names or ids) restrict what is read, `start` and `end` too: times since the start of the recording
-    in seconds, as a `timedelta`, or as a text such as `1m30s`. `manifests` describe events of an .etl. `symbols` are
-    directories with symbols (PDBs, ELF files), which give frames of call stacks their source lines and native ones names. `dominators=True`, or bytes of memory for it, fills
-    the table `heap_dominator`. `address_type="int64"` gives
-    unsigned 64-bit numbers as signed ones. `progress` is called with bytes read and bytes in all; True shows a line, and in
-    notebooks that is the default.
+    `providers` and `processes` (names or ids) restrict what is read, `start` and `end` too: times since the start of
+    the recording in seconds, as a `timedelta`, or as a text such as `1m30s`. `manifests` describe events of an .etl.
+    `symbols` are directories with symbols (PDBs, ELF files), which give frames of call stacks their source lines and
+    native ones names. `dominators=True`, or bytes of memory for it, fills the table `heap_dominator`.
+    `address_type="int64"` gives unsigned 64-bit numbers as signed ones. `progress` is called with bytes read and bytes
+    in all; True shows a line, and in notebooks that is the default.
 
     Raises `RecordingError` with path and offset when a file is no recording, `OSError` when it cannot be read.
     """

@@ -1,8 +1,9 @@
-"""A server for agents by the Model Context Protocol, over standard input and output: `tracequet-mcp FOLDER...` (docs/AGENTS.md).
+"""A server for agents by the Model Context Protocol, over standard input and output: `tracequet-mcp FOLDER...`
+(docs/AGENTS.md).
 
-It reads recordings and datasets below the folders that it was started with, and nothing else: paths are resolved first, symbolic links,
-too. Answers are small: they have pages. Queries run in processes of their own that read no file and have bounded memory and time
-(`_sandbox.py`).
+It reads recordings and datasets below the folders that it was started with, and nothing else: paths are resolved first,
+symbolic links, too. Answers are small: they have pages. Queries run in processes of their own that read no file and
+have bounded memory and time (`_sandbox.py`).
 """
 
 from __future__ import annotations
@@ -79,8 +80,8 @@ class Server:
         self._temporary.cleanup()
 
     def open(self, path: str = "", offset: int = 0) -> Dict[str, Any]:
-        """Look at a recording or a dataset: its process, length, losses, tables with rows, and how many findings there are. Without a
-        path, or with a folder: the recordings, datasets and folders in it."""
+        """Look at a recording or a dataset: its process, length, losses, tables with rows, and how many findings there
+        are. Without a path, or with a folder: the recordings, datasets and folders in it."""
         if path == "" and len(self.roots) > 1:
             return {"folders": self.roots}
         place = self._resolved(path or self.roots[0])
@@ -114,9 +115,10 @@ class Server:
         return _paged(found, {"recordings": recordings}, offset, MOST_LISTED)
 
     def explain(self, path: str, trace: str = "", all: bool = False, offset: int = 0) -> Dict[str, Any]:
-        """What is wrong in a recording or dataset, the most important first: each finding has a title and a sentence, where it is (user
-        method, subject), the advice what to change, the query that gives its rows (for the tool sql), and a command that shows more. all: also rules that find
-        nothing, or could not be judged. trace: only the recording with this trace_id of a dataset."""
+        """What is wrong in a recording or dataset, the most important first: each finding has a title and a sentence,
+        where it is (user method, subject), the advice what to change, the query that gives its rows (for the tool sql),
+        and a command that shows more. all: also rules that find nothing, or could not be judged. trace: only the
+        recording with this trace_id of a dataset."""
         with self._dataset(self._resolved(path)) as dataset:
             rows = _findings.of(_tracequet.Dataset(dataset).findings(trace or None))
         wanted = [row for row in rows if all or row.verdict in ("warning", "info")]
@@ -128,8 +130,8 @@ class Server:
         return _paged({"other_rules": _shortened(others)}, {"findings": page}, max(offset, 0), 20)
 
     def schema(self, path: str, name: str = "", offset: int = 0) -> Dict[str, Any]:
-        """The tables and views of a recording or dataset with what a row is; with a name the columns of that table or view with type,
-        unit and meaning. Names of tables of events have slashes: put them into double quotes in SQL."""
+        """The tables and views of a recording or dataset with what a row is; with a name the columns of that table or
+        view with type, unit and meaning. Names of tables of events have slashes: put them into double quotes in SQL."""
         with self._dataset(self._resolved(path)) as dataset:
             return self._schema(dataset, name, max(offset, 0))
 
@@ -165,16 +167,18 @@ class Server:
         return _paged({"view": _short(name), "doc": _short(doc)}, {"columns": columns}, offset, MOST_NAMES)
 
     def sql(self, path: str, query: str, rows: int = 50, offset: int = 0) -> Dict[str, Any]:
-        """Answers one SELECT in DuckDB's SQL over the tables and views of a recording or dataset (the tool schema lists them). Read
-        only. next_offset is where the next page begins: repeat the query with that offset, and ORDER BY in it. Aggregate in
-        SQL instead of reading many pages."""
+        """Answers one SELECT in DuckDB's SQL over the tables and views of a recording or dataset (the tool schema lists
+        them). Read only. next_offset is where the next page begins: repeat the query with that offset, and ORDER BY in
+        it. Aggregate in SQL instead of reading many pages."""
         if len(query) > 20_000:
             raise UsageError("the query is longer than 20000 letters")
         with self._dataset(self._resolved(path)) as dataset:
             return self._asked(dataset, query, max(offset, 0), min(max(rows, 1), MOST_ROWS))
 
     def stack(self, path: str, callsite_id: int, trace: str = "") -> Dict[str, Any]:
-        """The frames of a call stack by its callsite_id, the innermost first. trace: the trace_id, in a dataset of several recordings."""
+        """The frames of a call stack by its callsite_id, the innermost first. trace: the trace_id, in a dataset of
+        several recordings.
+        """
         key = f"'{_quoted(trace)}', " if trace else ""
         columns = "depth, name, assembly, kind, file, line"
         query = f"SELECT {columns} FROM stack({key}{int(callsite_id)}) ORDER BY depth DESC"
@@ -182,8 +186,8 @@ class Server:
             return self._asked(dataset, query, 0, MOST_ROWS)
 
     def heap(self, path: str, type: str = "", object: str = "", gc: int = 0, trace: str = "") -> Dict[str, Any]:
-        """A heap dump: the types that retain most; with a type or an object (its address) the shortest path from a root to it, and its
-        dominators: what keeps it alive. gc: the collection that walked the heap, by default the last."""
+        """A heap dump: the types that retain most; with a type or an object (its address) the shortest path from a root
+        to it, and its dominators: what keeps it alive. gc: the collection that walked the heap, by default the last."""
         chosen: Dict[str, Any] = {"type": type or None, "object": object or None, "gc": gc or None, "trace": trace or None}
         chosen["memory"] = HEAP_MEMORY
         with self._dataset(self._resolved(path)) as dataset:
@@ -196,10 +200,10 @@ class Server:
         return answer
 
     def diff(self, base: str, new: str, by: str = "own", all: bool = False, rows: int = 10, offset: int = 0) -> Dict[str, Any]:
-        """What changed from one recording or dataset to another, the largest change first: CPU time, allocations, exceptions, locks and
-        waits by your own methods, types on the heap with what holds those that grew, findings, metrics. incomparable: why the two
-        cannot be compared. by: own, method (also the innermost method) or type. all: also changes that are noise. rows and
-        offset: of each list."""
+        """What changed from one recording or dataset to another, the largest change first: CPU time, allocations,
+        exceptions, locks and waits by your own methods, types on the heap with what holds those that grew, findings,
+        metrics. incomparable: why the two cannot be compared. by: own, method (also the innermost method) or type. all:
+        also changes that are noise. rows and offset: of each list."""
         rows = min(max(rows, 1), MOST_DIFFERENCES)
         offset = max(offset, 0)
         with self._dataset(self._resolved(base)) as old, self._dataset(self._resolved(new)) as other:
@@ -261,8 +265,8 @@ class Server:
 
     @contextlib.contextmanager
     def _dataset(self, place: str) -> Iterator[str]:
-        """The dataset at a resolved path, or one that is made of the recording there and kept for a while: at least as long as it is
-        read."""
+        """The dataset at a resolved path, or one that is made of the recording there and kept for a while: at least as
+        long as it is read."""
         if os.path.isdir(place):
             if not _inputs.is_dataset(place):
                 raise UsageError(f"{place} is a folder, expected a recording or a dataset")
@@ -376,8 +380,9 @@ def _is_inside(root: str, path: str) -> bool:
 
 
 def _paged(found: Dict[str, Any], lists: Dict[str, List[Any]], offset: int, most: int) -> Dict[str, Any]:
-    """An answer with a page of each list: up to `most` elements from `offset` on, as far as they fit into the answer. `next_offset` is
-    where the next page begins, if there is one. Fields beside the lists that do not fit are left out, and named."""
+    """An answer with a page of each list: up to `most` elements from `offset` on, as far as they fit into the answer.
+    `next_offset` is where the next page begins, if there is one. Fields beside the lists that do not fit are left out,
+    and named."""
     found = _fitting(found)
     pages: Dict[str, List[Any]] = {name: [] for name in lists}
     size = _size({**found, **pages})

@@ -1,4 +1,5 @@
-"""tracequet on Apache Spark 4: recordings as a data source, and a job that converts thousands of recordings into one dataset.
+"""tracequet on Apache Spark 4: recordings as a data source, and a job that converts thousands of recordings into one
+dataset.
 
 >>> import tracequet.spark
 >>> spark.dataSource.register(tracequet.spark.TraceDataSource)
@@ -104,8 +105,8 @@ def _keys(paths: Sequence[str]) -> List[str]:
 
 
 def _spark_type(kind: pyarrow.DataType) -> pyarrow.DataType:
-    """The Arrow type without what Spark does not know: dictionaries, and unsigned numbers, which become the next larger ones.
-    Those of 64 bits are signed already, with the same bits."""
+    """The Arrow type without what Spark does not know: dictionaries, and unsigned numbers, which become the next larger
+    ones. Those of 64 bits are signed already, with the same bits."""
     if pyarrow.types.is_dictionary(kind):
         return _spark_type(kind.value_type)
     if pyarrow.types.is_list(kind):
@@ -124,10 +125,10 @@ def _fields(schema: pyarrow.Schema) -> StructType:
 class TraceDataSource(DataSource):
     """Recordings as tables: `spark.read.format("tracequet").option("table", "gc").load(path)`.
 
-    `load` takes a recording, a directory, or an address such as `s3a://bucket/night`; several as a list. Each recording is a
-    partition, and has its name in the column `trace_id`. Options: `table`; `providers` and `processes`, separated by commas;
-    `start` and `end`, such as `1m30s`; `unreadable`, `fail` (default) or `skip`; `env.NAME`, a variable of the environment for the
-    executors, such as `env.AWS_ENDPOINT_URL`.
+    `load` takes a recording, a directory, or an address such as `s3a://bucket/night`; several as a list. Each recording
+    is a partition, and has its name in the column `trace_id`. Options: `table`; `providers` and `processes`, separated
+    by commas; `start` and `end`, such as `1m30s`; `unreadable`, `fail` (default) or `skip`; `env.NAME`, a variable of
+    the environment for the executors, such as `env.AWS_ENDPOINT_URL`.
     """
 
     @classmethod
@@ -274,14 +275,15 @@ def convert(
     environment: Optional[Dict[str, str]] = None,
     **options: Any,
 ) -> Any:
-    """Converts recordings on the executors into one dataset, each a task, and returns a DataFrame with a row for each: `path`,
-    `trace_id`, `status` (`converted`, `skipped`, `failed`), `error`, `sha256`, `bytes` of the recording, `seconds`.
+    """Converts recordings on the executors into one dataset, each a task, and returns a DataFrame with a row for each:
+    `path`, `trace_id`, `status` (`converted`, `skipped`, `failed`), `error`, `sha256`, `bytes` of the recording,
+    `seconds`.
 
-    `inputs` are recordings, directories or addresses. `output` is a directory that all executors see, or an address of an object
-    store. A dataset that is there already is added to; a recording whose content it has is skipped, so that a job that was ended
-    continues where it was. A recording that cannot be read is a row, and no error of the job. `options` are those of
-    `tracequet convert`; `address_type` is `int64` unless it is given. `partitions`: tasks, instead of one for each recording.
-    `environment`: variables for the executors, such as those of an object store.
+    `inputs` are recordings, directories or addresses. `output` is a directory that all executors see, or an address of
+    an object store. A dataset that is there already is added to; a recording whose content it has is skipped, so that a
+    job that was ended continues where it was. A recording that cannot be read is a row, and no error of the job.
+    `options` are those of `tracequet convert`; `address_type` is `int64` unless it is given. `partitions`: tasks,
+    instead of one for each recording. `environment`: variables for the executors, such as those of an object store.
     """
     paths = _recordings([inputs] if isinstance(inputs, str) else list(inputs))
     options = {"address_type": "int64", **options}
@@ -484,8 +486,8 @@ def _entry(dataset: str, sha256: str) -> Optional[Dict[str, Any]]:
 
 
 def _publish(folder: str, output: str, key: str) -> None:
-    """Copies the files of one recording into an object store, its entry last: what has none is not in the dataset. Before them the files
-    without rows that a dataset has once for each table, where they are not there yet."""
+    """Copies the files of one recording into an object store, its entry last: what has none is not in the dataset.
+    Before them the files without rows that a dataset has once for each table, where they are not there yet."""
     system, root = _stores.store(output)
     files = [os.path.join(path, name) for path, _, names in os.walk(folder) for name in names]
     own = [path for path in files if _format.is_of(path, key)]

@@ -21,19 +21,19 @@ use crate::one::{Watch, Watched};
 use crate::request::{Convert, Progress};
 use crate::summary::Summary;
 
-/// What a recording became.
+/// A recording that was collected: its summary, and how it ended.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Collected {
     /// The dataset.
     pub summary: Summary,
-    /// What ended the recording.
+    /// The reason for the end of the recording.
     pub ending: Ending,
 }
 
-/// Writes what a process records through its diagnostics port into a dataset, as [`crate::convert`] does with a recording
-/// that is whole, until the session or the process ends. With [`Convert::append`] it is added to a dataset of several then. `inputs` of the request are not looked at; `name` is the
-/// recording's.
+/// Writes what a process records through its diagnostics port into a dataset, as [`crate::convert`] does with a
+/// recording that is whole, until the session or the process ends. With [`Convert::append`] it is added to a dataset of
+/// several then. `inputs` of the request are not looked at; `name` is the recording's.
 ///
 /// The session is begun by `start` when everything else was found sound. `watch` sees events as they are converted.
 pub fn collect_port(
@@ -114,7 +114,7 @@ fn rescued(error: Error, begun: Option<PortRecording>, name: &Path) -> Error {
     }
 }
 
-/// What ended the recording, where it is more than its own end.
+/// Reports the reason for the end of the recording, where it is more than its own end.
 fn report_end(ended: &Ending, visitor: &mut impl EventVisitor) {
     let (severity, code, message) = match &ended.reason {
         Reason::Process | Reason::Asked | Reason::Duration => return,

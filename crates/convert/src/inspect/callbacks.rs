@@ -76,7 +76,7 @@ impl Visitor for Counter<'_> {
             runtime_version: text(&header.runtime_version),
         };
         let mut info = info.clone();
-        // What has a line of its own is not said twice.
+        // Values with a line of their own are not said twice.
         info.key_values.retain(|(key, _)| key != "command_line" && key != "runtime_version");
         let normalizer = CallbackNormalizer::new(header, info.clock);
         self.state = Some((info, process, normalizer));
@@ -128,7 +128,7 @@ pub(super) fn inspect(path: &Path, input: Input, progress: &mut dyn FnMut(u64, O
         return Err(Error::Internal("a recording was read without its header".into()));
     };
     normalizer.finish(end.bytes, &mut found);
-    // What pairing finds is of use in the tables only.
+    // Problems of pairing are of use in the tables only.
     found.problems.retain(|p| p.severity > Severity::Info || p.code != "paired_callbacks");
     found.problems.sort_by_key(|p| p.code);
     for thread in &mut threads {

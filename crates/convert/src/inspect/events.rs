@@ -41,7 +41,7 @@ pub(super) fn inspect(
     counter.finish(path, end)
 }
 
-/// What is counted for every event of a kind.
+/// Counts of the events of a kind.
 struct Kind {
     events: u64,
     payload_bytes: u64,
@@ -49,7 +49,7 @@ struct Kind {
     watched: bool,
 }
 
-/// What is known of a kind beforehand.
+/// Facts about a kind that are known beforehand.
 struct Details {
     count: EventTypeCount,
     /// The description in the recording has no fields: right only as long as payloads are empty.

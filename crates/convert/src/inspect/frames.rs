@@ -1,4 +1,4 @@
-//! How many frames of call stacks have a name, by the events that a conversion names them with.
+//! Names of frames: how many frames of call stacks have one, by the events that a conversion names them with.
 
 use std::ops::ControlFlow;
 
@@ -16,14 +16,14 @@ use tracequet_trace::time::Clock;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct FrameNames {
-    /// How many.
+    /// The number of frames, and of those with a name.
     pub counts: FrameCounts,
-    /// How many have none and why, if there are any.
+    /// The number without a name and the reason, if there are any.
     pub unnamed: Option<String>,
 }
 
-/// Reads a recording in the order of time, every call stack of it, and names their frames as `convert` does. `None` when its
-/// format has no call stacks (.corprof, .gcdump).
+/// Reads a recording in the order of time, every call stack of it, and names their frames as `convert` does. `None`
+/// when its format has no call stacks (.corprof, .gcdump).
 pub fn frame_names(recording: &RecordingPath, manifests: &EventManifests) -> Result<Option<FrameNames>> {
     let input = recording.open()?;
     if matches!(Format::detect(input.head()), Some(Format::Callbacks | Format::GcDump)) {

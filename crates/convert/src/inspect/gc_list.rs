@@ -1,5 +1,5 @@
-//! The collections of a recording, from the fixed fields of GCStart and GCEnd. Where the runtime recorded none, from the
-//! events of PerfView's profiler.
+//! The collections of a recording, from the fixed fields of GCStart and GCEnd. Where the runtime recorded none, from
+//! the events of PerfView's profiler.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -45,7 +45,7 @@ pub struct Collection {
     pub reason: Option<u64>,
     /// The name of `reason`.
     pub reason_name: Option<&'static str>,
-    /// How it runs beside the program.
+    /// The kind of collection beside the program.
     pub kind: Option<CollectionKind>,
     /// Nanoseconds since the recording began; `None` when the start is not in the recording.
     pub start_ns: Option<i64>,
@@ -53,7 +53,7 @@ pub struct Collection {
     pub duration_ns: Option<i64>,
 }
 
-/// How a collection runs beside the program.
+/// A kind of collection, by how it runs beside the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum CollectionKind {

@@ -32,7 +32,7 @@ pub fn inspect(path: &Path, progress: &mut dyn FnMut(u64, Option<u64>)) -> Resul
     inspect_with(path, &EventManifests::default(), progress)
 }
 
-/// The same, with manifests of providers whose events an .etl does not describe itself.
+/// Inspects with manifests of providers whose events an .etl does not describe itself.
 pub fn inspect_with(
     path: &Path,
     manifests: &EventManifests,
@@ -41,7 +41,7 @@ pub fn inspect_with(
     inspect_input(path, Input::open(path)?, manifests, progress)
 }
 
-/// The same of one recording of an archive that holds several.
+/// Inspects one recording of an archive that holds several.
 pub fn inspect_recording(
     recording: &RecordingPath,
     manifests: &EventManifests,

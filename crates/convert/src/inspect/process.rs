@@ -1,9 +1,9 @@
-//! What a recording says about the process: command line, system, runtime.
+//! The process of a recording: command line, system, runtime.
 
 use tracequet_trace::event::value::Value;
 use tracequet_trace::event::{Event, EventInfo};
 
-/// What a recording says about the process. With several processes: about the first.
+/// The process of a recording. With several processes: the first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProcessInfo {

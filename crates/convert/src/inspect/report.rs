@@ -1,4 +1,4 @@
-//! What an inspection found: counts by provider, kind of event, process and thread, collections and losses.
+//! The result of an inspection: counts by provider, kind of event, process and thread, collections and losses.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,17 +10,17 @@ use tracequet_trace::reader::{End, Process, ProcessKey, Thread, TraceInfo};
 use super::gc_list::GcList;
 use super::process::ProcessInfo;
 
-/// What is in a recording.
+/// The content of a recording.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Inspection {
     /// The recording.
     pub path: PathBuf,
-    /// Its header.
+    /// The header.
     pub info: TraceInfo,
-    /// How it ended.
+    /// The end of the reading.
     pub end: End,
-    /// What it says about the process.
+    /// The process that was recorded.
     pub process: ProcessInfo,
     /// Events.
     pub events: u64,
@@ -42,11 +42,11 @@ pub struct Inspection {
     pub collections: GcList,
     /// Objects of a heap dump (.gcdump).
     pub heap: Option<HeapCount>,
-    /// What was lost, damaged or not understood, by code.
+    /// Losses, damage and parts that were not understood, by code.
     pub problems: Vec<ProblemSummary>,
 }
 
-/// What is in a heap dump.
+/// The content of a heap dump.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct HeapCount {

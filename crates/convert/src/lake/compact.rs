@@ -17,12 +17,13 @@ use super::located::at;
 use crate::request::Convert;
 use crate::summary::TableSummary;
 
-/// Puts the tables of many recordings together in few files. The files that were there stay under a hidden name for `grace`.
+/// Puts the tables of many recordings together in few files. The files that were there stay under a hidden name for
+/// `grace`.
 pub(crate) fn compact(dataset: &Path, grace: Duration) -> Result<Compacted> {
     compact_in(&at(dataset)?, &Limits { threads: threads(), ..Limits::default() }, grace)
 }
 
-/// The same of a dataset wherever it lies.
+/// Compacts a dataset wherever it lies.
 pub(crate) fn compact_in(lake: &Lake, limits: &Limits, grace: Duration) -> Result<Compacted> {
     let (format, address_type) = head_of(lake)?;
     if format != Format::Parquet {
@@ -32,7 +33,7 @@ pub(crate) fn compact_in(lake: &Lake, limits: &Limits, grace: Duration) -> Resul
     lake.storage().open()?;
     let request = Convert { format, address_type, ..Convert::default() };
     let done = compact_lake(lake, SCHEMA_VERSION, limits);
-    // What was done before a failure is in the dataset.
+    // Packs that were made before a failure are in the dataset.
     let described = described::write(&request, lake);
     let done = done?;
     described?;

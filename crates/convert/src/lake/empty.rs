@@ -1,5 +1,5 @@
-//! The files without rows of a dataset of several recordings: one for each table, so that no recording needs one for a table of
-//! which it has no rows, and a glob over the files of a table still finds its columns.
+//! The files without rows of a dataset of several recordings: one for each table, so that no recording needs one for a
+//! table of which it has no rows, and a glob over the files of a table still finds its columns.
 
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ impl<'r> Empty<'r> {
         self.specs.iter().map(|spec| spec.name.as_str())
     }
 
-    /// Puts the files into a dataset that lacks them. `version` is that of its tables, if it says one: of another all files are
-    /// rewritten, since those of a table must have the same columns.
+    /// Puts the files into a dataset that lacks them. `version` is that of its tables, if it says one: of another all
+    /// files are rewritten, since those of a table must have the same columns.
     pub(crate) fn put(&self, lake: &Lake, encoders: &Arc<Encoders>, version: Option<u32>) -> Result<()> {
         let names: Vec<&str> = self.names().collect();
         let there = match version {

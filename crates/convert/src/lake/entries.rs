@@ -1,4 +1,4 @@
-//! What a dataset says of the recordings that a conversion has read: their entries and the manifest.
+//! Entries and the manifest: a dataset's description of the recordings that a conversion has read.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(crate) fn entry(request: &Convert, input: &InputSummary, tables: &[TableSumm
     of_tables(with_options(request, input, etag), tables)
 }
 
-/// The same without its tables, for a recording of a pack.
+/// The entry without its tables, for a recording of a pack.
 pub(crate) fn recorded(request: &Convert, input: &InputSummary, etag: Option<&str>) -> Recorded {
     of_now(with_options(request, input, etag))
 }
@@ -66,8 +66,8 @@ pub(crate) fn unfinished_entry(request: &Convert, key: &str, name: &Path, tables
     of_tables(recorded, tables)
 }
 
-/// The text of the file of a dataset of several, by its entries; and the names of its tables, those of facts first. Of the tables
-/// `empty` there is a file without rows, whether a recording has such a table or not.
+/// The text of the file of a dataset of several, by its entries; and the names of its tables, those of facts first. Of
+/// the tables `empty` there is a file without rows, whether a recording has such a table or not.
 pub(crate) fn of_several(request: &Convert, summed: &Summed, empty: &[String]) -> Result<(String, Vec<String>)> {
     let mut tables: Vec<TableInfo> = summed.tables().collect();
     let known: HashSet<&str> = tables.iter().map(|table| table.name.as_str()).collect();
@@ -108,7 +108,7 @@ fn of_tables(recorded: Recorded, tables: &[TableSummary]) -> Vec<u8> {
     Entry { recorded: of_now(recorded), tables: list(tables) }.text()
 }
 
-/// What this version has written.
+/// An entry as this version writes it.
 fn of_now(recorded: Recorded) -> Recorded {
     Recorded { version: VERSION.to_owned(), schema_version: Some(SCHEMA_VERSION), ..recorded }
 }

@@ -17,8 +17,8 @@ use super::head::head_of;
 use super::located::at;
 use crate::request::Convert;
 
-/// Which recordings go, and what stays of them. A recording goes when it is older than `older_than` and not one of the newest
-/// `keep_last`; of the two at least one has to be given. The age of a recording is that of its begin.
+/// Which recordings go, and what stays of them. A recording goes when it is older than `older_than` and not one of the
+/// newest `keep_last`; of the two at least one has to be given. The age of a recording is that of its begin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Expire {
     /// Only recordings that began longer ago than this.
@@ -27,8 +27,8 @@ pub struct Expire {
     pub keep_last: Option<usize>,
     /// Only recordings that have all of these labels.
     pub labels: BTreeMap<String, String>,
-    /// Tables that stay, by the names that `--tables` takes. `trace`, `trace_label` and `diagnostic` stay with them. Without
-    /// any, nothing stays.
+    /// Tables that stay, by the names that `--tables` takes. `trace`, `trace_label` and `diagnostic` stay with them.
+    /// Without any, nothing stays.
     pub keep_tables: Vec<String>,
     /// Changes nothing.
     pub dry_run: bool,
@@ -38,7 +38,7 @@ pub struct Expire {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Expired {
-    /// Its key.
+    /// The key.
     pub trace_id: String,
     /// When it began, as `2026-11-22T05:19:21.000Z`.
     pub start: String,
@@ -46,8 +46,8 @@ pub struct Expired {
     pub bytes: u64,
 }
 
-/// Lets recordings go, and returns them, the oldest first. Recordings that could not be read, and those that are still written, have
-/// no age and stay. When it fails, those that went before are gone.
+/// Lets recordings go, and returns them, the oldest first. Recordings that could not be read, and those that are still
+/// written, have no age and stay. When it fails, those that went before are gone.
 pub(crate) fn expire(dataset: &Path, wanted: &Expire) -> Result<Vec<Expired>> {
     expire_at(&at(dataset)?, wanted, SystemTime::now())
 }

@@ -1,4 +1,4 @@
-//! How a dataset of several recordings is written, by the head of its manifest, and whether others can be added.
+//! The head of the manifest of a dataset of several recordings: how it is written, and whether others can be added.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub(crate) fn check_head(request: &Convert, lake: &Lake) -> Result<Option<u32>> 
     Ok(head.schema_version)
 }
 
-/// How the tables of a dataset of several recordings are written.
+/// The format and the type of addresses of a dataset of several recordings.
 pub(crate) fn head_of(lake: &Lake) -> Result<(Format, AddressType)> {
     let path = lake.storage().shown().join(paths::MANIFEST);
     let Some(manifest) = lake.storage().manifest()? else {

@@ -19,7 +19,7 @@ use super::located::at;
 use crate::one::{TableOutput, options};
 use crate::request::Convert;
 
-/// How often a recording is looked for that others compact meanwhile.
+/// The number of times that a recording is looked for that others compact meanwhile.
 const ATTEMPTS: usize = 10;
 
 /// Which recordings get other labels, and which.
@@ -37,8 +37,9 @@ pub struct Relabel {
     pub dry_run: bool,
 }
 
-/// Gives recordings other labels, each in one step: its entry, and then the file of its labels; those of a pack together. Returns the keys of those whose labels
-/// are others than before. Fails when a key is that of no recording. When it fails, those before it have their new labels.
+/// Gives recordings other labels, each in one step: its entry, and then the file of its labels; those of a pack
+/// together. Returns the keys of those whose labels are others than before. Fails when a key is that of no recording.
+/// When it fails, those before it have their new labels.
 pub(crate) fn relabel(dataset: &Path, wanted: &Relabel) -> Result<Vec<String>> {
     relabel_in(&at(dataset)?, wanted)
 }

@@ -27,13 +27,13 @@ pub(crate) fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
     described::write(&Convert { format, address_type, ..Convert::default() }, &lake)
 }
 
-/// Writes `manifest.json` and `views.sql` of a dataset by the entries of its recordings. Returns the entries that are damaged,
-/// in words.
+/// Writes `manifest.json` and `views.sql` of a dataset by the entries of its recordings. Returns the entries that are
+/// damaged, in words.
 pub(crate) fn repair(dataset: &Path) -> Result<Vec<String>> {
     mend(&at(dataset)?)
 }
 
-/// The same of a dataset wherever it lies.
+/// Mends a dataset wherever it lies.
 pub(crate) fn mend(lake: &Lake) -> Result<Vec<String>> {
     if lake.storage().holds()? != Holds::Recordings {
         return Err(not_several(&lake.storage().shown()));
@@ -45,7 +45,8 @@ pub(crate) fn mend(lake: &Lake) -> Result<Vec<String>> {
     Ok(lake.summed(true)?.damaged().iter().map(|damaged| damaged.at(&shown).to_string()).collect())
 }
 
-/// How the tables of a dataset are written: as its manifest says, and where that is damaged, as its files are.
+/// The format and the type of addresses of a dataset: as its manifest says, and where that is damaged, as its files
+/// are.
 fn written_as(lake: &Lake) -> Result<(Format, AddressType)> {
     let path = lake.storage().shown().join(paths::MANIFEST);
     let manifest = lake.storage().manifest()?.and_then(|manifest| manifest.text.ok());

@@ -25,8 +25,9 @@ pub(crate) fn write(
     TableOutput::new(tables, request).close_failed(failed, dataset)
 }
 
-/// Its tables, if the dataset has the same failure already, with all files. It is tried at each run: to write the same files
-/// again, and take them away, would be most of the work of a run over many that cannot be read.
+/// The tables of a failed recording, if the dataset has the same failure already, with all files. It is tried at each
+/// run: to write the same files again, and take them away, would be most of the work of a run over many that cannot be
+/// read.
 pub(crate) fn known(
     request: &Convert,
     failed: &FailedInput,

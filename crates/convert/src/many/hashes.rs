@@ -21,7 +21,7 @@ struct Known {
     keys: HashMap<String, (usize, String)>,
     /// All inputs before this one were published.
     all_before: usize,
-    /// Those behind it that were published.
+    /// The published recordings behind it.
     others: HashSet<usize>,
 }
 
@@ -68,7 +68,8 @@ impl Hashes {
         self.all_before(index).first.get(sha256).copied().filter(|first| *first < index)
     }
 
-    /// Whether one of the inputs before this one has the same key and another content. Waits as [`Hashes::earlier`] does.
+    /// Whether one of the inputs before this one has the same key and another content. Waits as [`Hashes::earlier`]
+    /// does.
     pub(crate) fn is_taken(&self, index: usize, key: &str, sha256: &str) -> bool {
         let known = self.all_before(index);
         known.keys.get(key).is_some_and(|(owner, own)| *owner < index && own != sha256)

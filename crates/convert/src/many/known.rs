@@ -23,7 +23,7 @@ pub(crate) struct Known {
     summed: Summed,
     /// The first bytes of hashes, in their order, and places in the sum.
     by_hash: Vec<(u64, usize)>,
-    /// Those whose store gave a tag, by their address. Made when the first is asked for.
+    /// Recordings whose store gave a tag, by their address. Made when the first is asked for.
     tagged: OnceLock<HashMap<PathBuf, Recorded>>,
     /// Places in the sum of those that could not be read, by where their files are and by their hashes.
     failed_at: HashMap<PathBuf, Vec<usize>>,
@@ -32,10 +32,10 @@ pub(crate) struct Known {
     damaged: HashSet<String>,
 }
 
-/// What is to be done with a recording.
+/// The next step for a recording.
 #[derive(Debug)]
 pub(crate) enum Plan {
-    /// It is in the dataset.
+    /// The recording is in the dataset.
     Skip(SkippedInput),
     /// Convert it; these entries go.
     Convert(Vec<String>),
@@ -90,7 +90,8 @@ impl Known {
             let lines = self.summed.recordings().iter().filter(|line| line.text().contains("\"etag\""));
             let mut all: Vec<Recorded> = lines.filter_map(Line::recorded).collect();
             let packs: Vec<_> = self.summed.packs().iter().filter(|head| head.index.has_etags).cloned().collect();
-            // What cannot be read now is fetched, and then known by its hash.
+            // A pack that cannot be read now is no obstacle: its recordings are fetched, and then known by their
+            // hashes.
             let _ = lake.each_pack(&packs, |pack| all.extend(pack.members.iter().map(|one| one.recorded.clone())));
             let with_tag = all.into_iter().filter(|one| one.etag.is_some());
             with_tag.map(|one| (PathBuf::from(&one.path), one)).collect()
@@ -125,8 +126,8 @@ impl Known {
         Ok(packed.is_some_and(|one| one.sha256 != sha256))
     }
 
-    /// What is to be done with a recording. One that failed before is tried again: its file may have been repaired, or
-    /// was still being written. One whose entry is damaged gets another.
+    /// Decides what is to be done with a recording. One that failed before is tried again: its file may have been
+    /// repaired, or was still being written. One whose entry is damaged gets another.
     pub(crate) fn plan(&self, lake: &Lake, request: &Convert, path: &Path, identity: &FileIdentity) -> Result<Plan> {
         let same_file = self.failed_at.get(path).into_iter().chain(self.failed_as.get(&identity.sha256)).flatten();
         let same_file: BTreeSet<usize> = same_file.copied().collect();
@@ -152,8 +153,8 @@ impl Known {
         if line.sha256() == sha256 { line.recorded() } else { None }
     }
 
-    /// The request with the labels that a recording was given when it came: one that is converted again, or that cannot be read
-    /// again, keeps them. `key` is that of the recording.
+    /// The request with the labels that a recording was given when it came: one that is converted again, or that cannot
+    /// be read again, keeps them. `key` is that of the recording.
     pub(crate) fn with_own_labels<'r>(
         &self,
         lake: &Lake,

@@ -1,10 +1,11 @@
-//! How much memory the recordings that are converted side by side may need together, and other budgets of theirs.
+//! Budgets of the recordings that are converted side by side: the memory that they may need together, and others.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// What one conversion is taken to need at most, an estimate; large recordings are bounded (docs/ARCHITECTURE.md).
+/// The memory that one conversion is taken to need at most, an estimate; large recordings are bounded
+/// (docs/ARCHITECTURE.md).
 const MOST: u64 = 320 << 20;
-/// What a conversion of nothing needs.
+/// The memory that a conversion of nothing needs.
 const LEAST: u64 = 24 << 20;
 /// Bytes for each byte of a recording that is small.
 const FOR_EACH_BYTE: u64 = 8;

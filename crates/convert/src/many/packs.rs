@@ -1,7 +1,8 @@
-//! Small recordings of a batch on their way into the dataset: their rows stay in memory until there are enough of them for a pack.
+//! Small recordings of a batch on their way into the dataset: their rows stay in memory until there are enough of them
+//! for a pack.
 //!
-//! Packs are made of recordings in their order, by the bytes of their rows. So the same recordings make the same packs, in whatever order
-//! they are ready.
+//! Packs are made of recordings in their order, by the bytes of their rows. So the same recordings make the same packs,
+//! in whatever order they are ready.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -19,7 +20,7 @@ const PACK_RECORDINGS: usize = 1024;
 /// While the rows in memory take more bytes than this, only the first input that has not arrived may begin.
 const MOST_BYTES: u64 = 192 << 20;
 
-/// What is in memory.
+/// The recordings in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     state: Mutex<State>,
@@ -34,11 +35,11 @@ struct State {
     stopped: bool,
 }
 
-/// What became of an input.
+/// The place of an input: in a pack, or apart.
 pub(crate) enum Came<T> {
     /// A recording with its rows, the bytes that they take in memory, and what the caller identifies it by.
     Held(Box<HeldRecording>, u64, T),
-    /// It comes into no pack: it is large, failed, or known already.
+    /// The recording comes into no pack: it is large, failed, or known already.
     Apart,
 }
 
@@ -73,8 +74,8 @@ struct Coming<T> {
     own: Vec<T>,
 }
 
-/// Puts recordings into the dataset by `put_pack`, until all `inputs` have arrived. `done` gets the outcome of each recording; the first of
-/// a pack comes with the tables that were written. After an error nothing more is put.
+/// Puts recordings into the dataset by `put_pack`, until all `inputs` have arrived. `done` gets the outcome of each
+/// recording; the first of a pack comes with the tables that were written. After an error nothing more is put.
 pub(crate) fn put<T>(
     inputs: usize,
     held: &Held,

@@ -96,7 +96,7 @@ pub(crate) fn run(
         Ok(done) => done,
         Err(error) => {
             if request.append {
-                // What came so far is in the dataset. When this fails, too, the next run does it.
+                // Recordings that came so far are in the dataset. When this fails, too, the next run describes them.
                 let _ = described::write(request, &this.lake);
             }
             return Err(error);
@@ -152,7 +152,7 @@ struct Run<'b> {
     room: Budget,
     /// The rows that are in memory until there are enough of them for a pack, where packs are made.
     held: Option<Held>,
-    /// How the files of a recording are written.
+    /// The options of the files of a recording.
     options: DatasetOptions,
     hashes: Hashes,
     /// The input that is next to be begun.
@@ -160,7 +160,7 @@ struct Run<'b> {
     stopped: AtomicBool,
 }
 
-/// What became of one input, and the tables that were written for it.
+/// The outcome of one input, and the tables that were written for it.
 struct Outcome {
     done: Done,
     tables: Vec<TableSummary>,
@@ -200,9 +200,9 @@ impl Outcome {
     }
 }
 
-/// What the conversion of one input gave.
+/// The result of converting one input.
 enum Made {
-    /// It is in the dataset, or among the inputs, already; or it cannot be read, and the dataset says so.
+    /// The recording is in the dataset, or among the inputs, already; or it cannot be read, and the dataset says so.
     Known(Box<Outcome>),
     /// A recording to put into it, and the outcome when that is done.
     New(Box<(NewRecording, Outcome)>),
@@ -221,7 +221,7 @@ impl Made {
 /// A recording to put into the dataset, which input it is, and the outcome.
 type Finished<'b> = Ready<'b, (usize, Outcome)>;
 
-/// The same of recordings that come into packs, and inputs that do not.
+/// Arrivals of recordings that come into packs, and of inputs that do not.
 type Arrived = Arrival<(usize, Box<Outcome>)>;
 
 /// Wakes those that wait for a recording whose thread panics.
@@ -275,7 +275,7 @@ impl Run<'_> {
                 let thread = std::thread::Builder::new().name(format!("job-{job}"));
                 let spawned = thread.spawn_scoped(scope, move || self.work(&own, &finished, &arrived)).map(|_| ());
                 if job > 0 && spawned.is_err() {
-                    // Those that were started do the rest.
+                    // Threads that were started do the rest.
                     break;
                 }
                 started = spawned;
@@ -325,7 +325,7 @@ impl Run<'_> {
                         if finished.send(Ready::new(new, (index, outcome), &self.room)).is_ok() {
                             continue;
                         }
-                        // It panicked.
+                        // The thread panicked.
                         self.broken(Error::Internal("the thread that puts recordings is gone".into()))
                     } else {
                         self.put(&new, index, outcome)
@@ -525,14 +525,15 @@ impl Run<'_> {
         let mut part = DatasetWriter::part_beside(failures, self.encoders.clone(), self.options(&input.trace_id))?;
         let tables = failed::write(request, &input, self.shape(&input.trace_id), &mut part)?;
         let entry = entries::failed_entry(request, &input, &tables);
-        // The same failure of an earlier run.
+        // An earlier run had the same failure.
         replaced.push(input.trace_id.clone());
         let new = NewRecording::new(&input.trace_id, part, &entry, replaced)?;
         let outcome = Outcome { done: Done::Failed(input), tables, failure: Some(error) };
         Ok(Made::New(Box::new((new, outcome))))
     }
 
-    /// The tag of what the dataset has of a recording that comes from a store, if it need not be fetched for anything else.
+    /// The tag of what the dataset has of a recording that comes from a store, if it need not be fetched for anything
+    /// else.
     fn known_tag(&self, recording: &RecordingPath) -> Option<String> {
         let path = recording.name();
         self.known.unchanged(&self.lake, self.request, &path)?;

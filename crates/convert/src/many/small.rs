@@ -15,11 +15,11 @@ pub(crate) struct Small<'m> {
     apart: Option<DatasetWriter>,
 }
 
-/// What it has become.
+/// The tables of a recording, small or large.
 pub(crate) enum Grown {
-    /// Its tables, and their bytes in memory.
+    /// Tables in memory, and their bytes there.
     Small(HeldTables, u64),
-    /// Its files.
+    /// Files of a recording that has become large.
     Large(DatasetWriter),
 }
 

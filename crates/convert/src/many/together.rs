@@ -31,8 +31,8 @@ impl<'r, T> Ready<'r, T> {
     }
 }
 
-/// Puts recordings into the dataset, by `put_all`, as they come: those that came while others were put, together. Says of each
-/// its outcome, or an error of the dataset; nothing is put after that.
+/// Puts recordings into the dataset, by `put_all`, as they come: those that came while others were put, together. Says
+/// of each its outcome, or an error of the dataset; nothing is put after that.
 pub(crate) fn put<T>(
     put_all: impl Fn(&[NewRecording]) -> Result<Vec<Put>>,
     ready: &Receiver<Ready<'_, T>>,
@@ -41,7 +41,7 @@ pub(crate) fn put<T>(
 ) {
     let mut is_broken = false;
     while let Ok(first) = ready.recv() {
-        // They have their room until all are here, so that the group has an end.
+        // Recordings keep their room until all are here, so that the group has an end.
         let group: Vec<_> = std::iter::once(first).chain(ready.try_iter()).collect();
         let (recordings, own): (Vec<_>, Vec<_>) = group.into_iter().map(|ready| (ready.recording, ready.own)).unzip();
         if is_broken {

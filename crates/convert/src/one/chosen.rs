@@ -1,4 +1,4 @@
-//! What a request chooses of a recording by name or by time, and whether there is anything of it.
+//! The choice of a request: parts of a recording by name or by time, and whether there is anything of them.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,12 +13,12 @@ use crate::request::{Convert, DatasetLayout};
 /// Names of events and providers of a recording that are remembered for messages.
 const MAX_NAMES: usize = 4 << 10;
 
-/// Names that were typed, and what the recording has of them. Names of providers and events mean the same in whatever case, as
-/// the runtime takes them.
+/// Names that were typed, and what the recording has of them. Names of providers and events mean the same in whatever
+/// case, as the runtime takes them.
 pub(crate) struct Chosen {
     providers: Vec<(String, bool)>,
     tables: Vec<(String, bool)>,
-    /// What the recording has.
+    /// The names that the recording has.
     found: BTreeSet<String>,
     from_ns: Option<i64>,
     /// The newest event, chosen or not.
@@ -28,7 +28,7 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// What a request chooses.
+    /// The choice of a request.
     pub fn new(request: &Convert, selection: &Selection) -> Chosen {
         let unseen = |name: &str| (name.to_owned(), false);
         Chosen {
@@ -66,8 +66,8 @@ impl Chosen {
         self.newest_ns = self.newest_ns.max(Some(ts_ns));
     }
 
-    /// An error when the recording has nothing of a name that was typed for it alone, and which is not known otherwise; what is
-    /// worth knowing of the others.
+    /// An error when the recording has nothing of a name that was typed for it alone, and which is not known otherwise;
+    /// what is worth knowing of the others.
     pub fn check(&self, path: &Path) -> Result<Vec<Problem>> {
         let mut notes = Vec::new();
         let mut say = |is_mistake: bool, code, message: String| {
@@ -142,7 +142,7 @@ mod tests {
             // One of several recordings may have nothing of it.
             assert_eq!(checked(&request.append(true)).map(|notes| notes.len()), Ok(1));
         }
-        // What the catalogue knows is no mistake.
+        // A provider of the catalogue is no mistake.
         let known = alone().providers(["microsoft-windows-dotnetruntime"]);
         assert_eq!(checked(&known), Ok(vec!["provider_not_recorded"]));
         let known = alone().tables(["event/Microsoft-Windows-DotNETRuntime/GCStart"]);

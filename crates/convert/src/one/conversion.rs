@@ -40,7 +40,7 @@ impl Conversion<'_> {
             true => Some(Findings::new()?),
             false => None,
         };
-        // The same figures and findings, whatever other tables were asked for.
+        // Figures and findings are the same, whatever other tables were asked for.
         let mut needed = figures.as_ref().map_or_else(Vec::new, Figures::tables);
         needed.extend(findings.iter().flat_map(|_| Findings::tables()));
         let selection = self.selection.with_needed(needed);

@@ -22,7 +22,7 @@ use super::process_filter::ProcessFilter;
 use super::threads::ThreadCounts;
 use crate::summary::{InputSummary, TableSummary};
 
-/// What is counted for one kind of event.
+/// Counts of one kind of event.
 #[derive(Default)]
 struct Counts {
     events: u64,
@@ -47,7 +47,7 @@ struct Kind {
     has_facts: bool,
     /// Modules, methods or types, which are taken from the whole recording.
     is_reference: bool,
-    /// What they say of one process follows from events of others.
+    /// Whether facts about one process follow from events of others.
     needs_others: bool,
     counts: Counts,
 }
@@ -66,13 +66,13 @@ pub struct EventRun<'r> {
     published_ns: i64,
 }
 
-/// What exists once the header is read.
+/// State that exists once the header is read.
 struct State {
     info: TraceInfo,
     out: TableOutput,
 }
 
-/// What was asked of a provider when the recording was made.
+/// A provider's keywords and level, as asked for when the recording was made.
 pub(crate) struct Asked {
     pub(crate) name: String,
     pub(crate) keywords: u64,
@@ -84,7 +84,7 @@ pub(crate) struct Asked {
 }
 
 impl<'r> EventRun<'r> {
-    /// What was asked for, where that is known.
+    /// Notes the request of the recording, where that is known.
     pub(crate) fn asked(&mut self, all: impl Iterator<Item = Asked>) {
         let Some(state) = &mut self.state else { return };
         for asked in all {
@@ -100,7 +100,7 @@ impl<'r> EventRun<'r> {
         }
     }
 
-    /// What the control groups of the process allow it, where that is known.
+    /// Notes the limits of the control groups of the process, where they are known.
     pub(crate) fn limited(&mut self, limits: Option<CgroupLimits>) {
         if let Some(state) = &mut self.state {
             state.out.limited(limits);
@@ -157,7 +157,7 @@ impl<'r> EventRun<'r> {
             self.chosen.happened(ts_ns);
         }
         if !self.conversion.request.covers(ts_ns) {
-            // What the addresses and ids in the window mean is often said outside of it.
+            // The meaning of addresses and ids in the window is often said outside of it.
             if kind.is_reference && (is_wanted || kind.needs_others) {
                 self.normalizer.event(event, 0, out);
             }
@@ -294,7 +294,8 @@ fn count_not_exact(kinds: &mut [Kind], out: &mut TableOutput) {
 fn short_payload(found: &NotExact, short: &ShortPayload) -> Problem {
     let (info, ShortPayload { offset, bytes, field }) = (&found.info, short);
     let message = format!(
-        "{}/{} version {}: the payload of {bytes} bytes ends before the end of {field}; it is kept raw beside the fields before",
+        "{}/{} version {}: the payload of {bytes} bytes ends before the end of {field}; it is kept raw beside the \
+        fields before",
         info.provider, info.name, info.event_type.version,
     );
     Problem::new(Severity::DataLoss, "short_payload", *offset, message)

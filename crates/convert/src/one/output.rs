@@ -1,5 +1,5 @@
-//! Where a run writes its facts: the tables of the recording. It counts the problems on their way and closes the tables at
-//! the end.
+//! Where a run writes its facts: the tables of the recording. It counts the problems on their way and closes the tables
+//! at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -36,7 +36,7 @@ pub(crate) struct TableOutput {
     selection: Selection,
     /// The figures, when the table of them was asked for.
     figures: Option<Figures>,
-    /// What is wrong, when that or the figures were asked for; with the key of the recording in a dataset of several.
+    /// The findings, when they or the figures were asked for; with the key of the recording in a dataset of several.
     findings: Option<(Findings, Option<String>)>,
     /// The walks of the heap, when it was asked what their objects retain.
     walks: Option<HeldWalks>,
@@ -50,7 +50,7 @@ pub(crate) struct TableOutput {
     samples: Option<Samples>,
     /// OS ids of the processes whose rows are wanted, where rows of others come as well; `None`: all.
     only: Option<BTreeSet<u64>>,
-    /// What the control groups of the process allow it, where that is known.
+    /// The limits of the control groups of the process, where they are known.
     limits: Option<CgroupLimits>,
 }
 
@@ -86,7 +86,7 @@ fn add_only(tables: &mut Tables, only: &BTreeSet<u64>, fact: Fact<'_>) {
     match fact {
         Fact::ThreadTime(rows) => rows.iter().filter(|row| is_in(&row.process_id)).for_each(|row| tables.add(row)),
         Fact::ReadyThread(rows) => rows.iter().filter(|row| is_in(&row.process_id)).for_each(|row| tables.add(row)),
-        // What is of no process in particular belongs to each.
+        // Rows of no process in particular belong to each.
         Fact::FileIo(rows) => {
             let concerns = |row: &&FileIo<'_>| is_in(&row.process_id) || row.process_id == NO_SUBJECT;
             rows.iter().filter(concerns).for_each(|row| tables.add(row));
@@ -134,7 +134,7 @@ impl TableOutput {
         }
     }
 
-    /// What the control groups of the process allow it.
+    /// Notes the limits of the control groups of the process.
     pub(crate) fn limited(&mut self, limits: Option<CgroupLimits>) {
         self.limits = limits;
     }
@@ -179,8 +179,8 @@ impl TableOutput {
             if samples.weight() > 1 {
                 let (rows, weight) = (samples.rows().len(), samples.weight());
                 let message = format!(
-                    "allocation_lifetime has {rows} samples, one of {weight}, chosen by chance: more are not followed. Each \
-                     counts {weight} times"
+                    "allocation_lifetime has {rows} samples, one of {weight}, chosen by chance: more are not followed. \
+                     Each counts {weight} times"
                 );
                 self.problem(&Problem::new(Severity::Info, "lifetimes_thinned", position, message));
             }
@@ -258,8 +258,8 @@ impl TableOutput {
         self.write(dataset)
     }
 
-    /// The end: the row of the recording, and all tables closed. `summary` says what was counted on the way; its problems
-    /// are filled in here. A `failure` on the way is the result.
+    /// The end: the row of the recording, and all tables closed. `summary` says what was counted on the way; its
+    /// problems are filled in here. A `failure` on the way is the result.
     pub(crate) fn close(
         mut self,
         mut summary: InputSummary,

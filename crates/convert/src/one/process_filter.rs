@@ -10,7 +10,7 @@ use tracequet_trace::reader::{NO_SUBJECT, Process, ProcessKey, Thread};
 pub struct ProcessFilter {
     /// Ids, and names as typed.
     asked: Vec<String>,
-    /// Those with a name that was asked for.
+    /// Processes with a name that was asked for.
     named: HashSet<ProcessKey>,
     /// For each thread: whether its events are wanted.
     threads: Vec<bool>,
@@ -43,7 +43,7 @@ impl ProcessFilter {
         let by_id = self.asked.iter().any(|asked| asked.parse() == Ok(thread.process_id));
         let wanted = by_id || self.named.contains(&thread.process());
         self.found |= wanted;
-        // What is about the machine or its kernel, and not about a process, belongs to each.
+        // Events about the machine or its kernel, and not about a process, belong to each.
         let of_all = thread.thread_id == NO_SUBJECT && matches!(thread.process_id, 0 | NO_SUBJECT);
         self.threads.push(wanted || of_all);
         wanted

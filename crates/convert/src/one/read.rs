@@ -18,7 +18,7 @@ use super::gcdump_run;
 use crate::request::Convert;
 use crate::summary::{InputSummary, TableSummary};
 
-/// How the dataset of a request is written. `inputs` are files that it may not replace.
+/// The options of the dataset of a request. `inputs` are files that it may not replace.
 pub(crate) fn options(request: &Convert, inputs: &[PathBuf]) -> DatasetOptions {
     DatasetOptions {
         format: request.format,

@@ -1,10 +1,10 @@
-//! What is counted for each thread of a recording.
+//! Counts of each thread of a recording.
 
 use tracequet_facts::fact;
 use tracequet_trace::reader::Thread;
 use tracequet_trace::time::Clock;
 
-/// What was counted for one thread.
+/// The counts of one thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ThreadCounts {
     /// Events about it.

@@ -18,7 +18,7 @@ pub(crate) enum Came {
 }
 
 enum Slot {
-    /// It was not begun.
+    /// The fetch was not begun.
     Waiting,
     Begun,
     Ready(Result<Came>),
@@ -30,7 +30,7 @@ struct State {
     slots: Vec<Slot>,
     /// The first that was not begun.
     next: usize,
-    /// Those that are begun and not taken.
+    /// The number of fetches that are begun and not taken.
     held: usize,
 }
 
@@ -64,12 +64,13 @@ impl<'b> Ahead<'b> {
         }
     }
 
-    /// How many threads are worth it.
+    /// The number of threads that are worth it.
     pub(crate) fn threads(&self) -> usize {
         self.most.min(self.remote.len())
     }
 
-    /// Says that there will be a thread that calls [`Ahead::work`]. Without any, each recording is fetched when it is wanted.
+    /// Says that there will be a thread that calls [`Ahead::work`]. Without any, each recording is fetched when it is
+    /// wanted.
     pub(crate) fn add_thread(&self) {
         self.threads.fetch_add(1, Ordering::AcqRel);
     }
@@ -113,7 +114,7 @@ impl<'b> Ahead<'b> {
                 self.changed.notify_all();
                 return came;
             }
-            // Those who fetch have ended without it.
+            // The threads that fetch have ended without it.
             if self.fetches.is_stopped() && state.slots.get(place).is_some_and(|slot| matches!(slot, Slot::Waiting)) {
                 drop(state);
                 return self.fetch(index, known);

@@ -1,5 +1,5 @@
-//! A dataset of several recordings in an object store. Files are uploaded; an entry is one object, written on the condition that
-//! there is none, and the manifest on the condition that no other writer has replaced it.
+//! A dataset of several recordings in an object store. Files are uploaded; an entry is one object, written on the
+//! condition that there is none, and the manifest on the condition that no other writer has replaced it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
@@ -22,7 +22,8 @@ use super::lease::Lease;
 
 type Stored<T> = std::result::Result<T, Failure>;
 
-/// A place in a store with a dataset of several recordings, and the folder on this machine where recordings are made for it.
+/// A place in a store with a dataset of several recordings, and the folder on this machine where recordings are made
+/// for it.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     store: Arc<dyn Store>,
@@ -79,7 +80,7 @@ impl Bucket {
         Ok(each(&folders, |folder| store.list(folder))?.concat())
     }
 
-    /// Its tag and its text; nothing if it is not there.
+    /// An entry with its tag and its text; nothing if it is not there.
     fn read_entry(&self, key: &str) -> Stored<Option<ReadEntry>> {
         match read(self.store.as_ref(), &self.key(&paths::entry(key)), MOST_ENTRY_BYTES) {
             // Without a tag it is read each time.
@@ -101,7 +102,7 @@ impl Bucket {
                 self.unconditional.store(true, Ordering::Release);
                 store.put(&key, &entry, When::Always).map(|()| true)
             }
-            // It may be our own, written by a request whose answer was lost.
+            // The entry may be our own, written by a request whose answer was lost.
             Err(failure) if failure.kind == FailureKind::Changed => {
                 Ok(read(store, &key, MOST_ENTRY_BYTES)?.is_some_and(|(there, _)| there == entry))
             }
@@ -126,8 +127,8 @@ impl Bucket {
         Ok(waiting.iter().filter_map(pack).collect())
     }
 
-    /// Moves the files of a pack that has its entry to their places, table by table: the old ones go first, so that a glob finds no row
-    /// twice. `files` are those that are on this machine; the others are fetched.
+    /// Moves the files of a pack that has its entry to their places, table by table: the old ones go first, so that a
+    /// glob finds no row twice. `files` are those that are on this machine; the others are fetched.
     fn take_places(&self, pack: &Pack, files: &[NewFile]) -> Result<()> {
         let entries: HashSet<String> = self.list()?.into_iter().map(|one| one.key).collect();
         let there = self.packs()?;
@@ -314,7 +315,7 @@ impl Storage for Bucket {
             store.delete(&self.key(&paths::entry(key)))?;
             let objects = match entry.and_then(|(_, text)| Entry::parse(key, &text)) {
                 Ok(entry) => self.objects_of(store, key, entry.tables.iter().map(|table| &table.name))?,
-                // It is damaged, and does not say where the files are.
+                // The entry is damaged, and does not say where the files are.
                 Err(_) => {
                     let all = store.list(self.address.prefix())?.into_iter();
                     all.filter(|object| key_of(&object.key) == Some(key)).collect()
@@ -377,7 +378,7 @@ impl Storage for Bucket {
                 self.unconditional.store(true, Ordering::Release);
                 store.put(&entry, &pack.text(), When::Always)
             }
-            // The same content, by its name.
+            // The name is made of the content, so that an object of this name has it.
             Err(failure) if failure.kind == FailureKind::Changed => Ok(()),
             result => result,
         })?;
@@ -421,7 +422,7 @@ impl Storage for Bucket {
                     store.put(&name, entry, When::Always).map(|()| true)
                 }
                 Err(failure) if failure.kind == FailureKind::Changed => {
-                    // It may be our own, written by a request whose answer was lost.
+                    // The entry may be our own, written by a request whose answer was lost.
                     Ok(read(store, &name, MOST_ENTRY_BYTES)?.is_some_and(|(there, _)| there == entry))
                 }
                 result => result.map(|()| true),

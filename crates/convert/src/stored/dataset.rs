@@ -20,8 +20,8 @@ pub(super) fn on_its_way(pack: &str, name: &str) -> String {
     format!("{ON_THEIR_WAY}/{pack}/{name}")
 }
 
-/// A dataset in a store. Its manifest and its entries are in a folder of this machine, which goes when this is dropped; tables
-/// are copied there when they are asked for.
+/// A dataset in a store. Its manifest and its entries are in a folder of this machine, which goes when this is dropped;
+/// tables are copied there when they are asked for.
 #[derive(Debug)]
 pub struct StoredDataset {
     store: Arc<dyn Store>,
@@ -119,7 +119,7 @@ impl StoredDataset {
     pub fn forget_recording(&self, trace_id: &str) {
         let end = format!("/{}", paths::partition(trace_id));
         for file in files_below(self.path(), |folder| folder.ends_with(&end)).unwrap_or_default() {
-            // What cannot be removed goes with the folder.
+            // A file that cannot be removed goes with the folder.
             let _ = std::fs::remove_file(self.path().join(file));
         }
     }
@@ -199,8 +199,8 @@ fn stays_inside(name: &str) -> bool {
     !name.is_empty() && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// The files below a folder, by their names with `/`, of folders that are wanted: their names begin with `/`. Hidden ones are
-/// left out.
+/// The files below a folder, by their names with `/`, of folders that are wanted: their names begin with `/`. Hidden
+/// ones are left out.
 pub(super) fn files_below(root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut folders = vec![String::new()];

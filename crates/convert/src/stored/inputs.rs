@@ -22,8 +22,9 @@ pub(crate) struct Listed {
 }
 
 /// The recordings of an address: an object itself; a folder (with a slash at its end, or without an object
-/// of its name) for those below it, known by their names or their first bytes; a pattern for those that fit. What begins with a
-/// dot, and what is below `output`, is left out. What cannot be listed is kept as it is; [`why_not`] says why.
+/// of its name) for those below it, known by their names or their first bytes; a pattern for those that fit. What
+/// begins with a dot, and what is below `output`, is left out. What cannot be listed is kept as it is; [`why_not`] says
+/// why.
 pub(crate) fn expand(name: &Path, output: &Path) -> Result<Listed> {
     let Some(address) = Address::parse(name) else { return Ok(Listed::default()) };
     let address = address?;
@@ -121,7 +122,7 @@ fn recordings(
         if object.size == 0 || NO_RECORDINGS.iter().any(|end| name.ends_with(end)) {
             return Ok(false);
         }
-        // What cannot be read, and is not named like a recording, is not a recording.
+        // An object that cannot be read, and is not named like a recording, is not a recording.
         Ok(store.head(&object.key, HEAD as u64).is_ok_and(|head| Format::detect(&head).is_some()))
     })?;
     let keys = objects.into_iter().zip(is_recording).filter(|(_, is)| *is);
@@ -134,7 +135,8 @@ fn is_hidden(key: &str, folder: &str) -> bool {
     rest.split('/').any(|part| part.starts_with('.'))
 }
 
-/// Whether the parts of a key fit those of a pattern; `**` stands for any number of parts. Takes time in proportion to both.
+/// Whether the parts of a key fit those of a pattern; `**` stands for any number of parts. Takes time in proportion to
+/// both.
 fn path_fits(parts: &[&str], pattern: &[&str]) -> bool {
     let chars = |text: &str| text.chars().collect::<Vec<char>>();
     let (mut at, mut in_pattern) = (0, 0);

@@ -1,8 +1,8 @@
 //! A lease of a dataset in a store: an object that only one program can make, and that the others wait for.
 //!
-//! Its holder renews it by writing it again. One that stays as it is for [`ABANDONED`], by the clock of the program that waits, is
-//! that of a killed program, and another one takes it over, on the condition that it is still the same object. A store without
-//! conditions has no leases: only one program at a time may write to it.
+//! The holder of a lease renews it by writing it again. One that stays as it is for [`ABANDONED`], by the clock of the
+//! program that waits, is that of a killed program, and another one takes it over, on the condition that it is still
+//! the same object. A store without conditions has no leases: only one program at a time may write to it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,9 +13,9 @@ use tracequet_trace::source::store::{Failure, FailureKind, Store, When, read};
 
 /// A lease that nobody renews for so long is abandoned.
 const ABANDONED: Duration = Duration::from_secs(120);
-/// How often it is renewed.
+/// The time between two renewals.
 const RENEWED: Duration = Duration::from_secs(20);
-/// How often one that others hold is looked at.
+/// The time between two looks at a lease that others hold.
 const LOOKED: Duration = Duration::from_millis(200);
 /// Bytes of the object.
 const MOST: u64 = 4096;
@@ -75,7 +75,8 @@ fn renew(store: Arc<dyn Store>, key: String, own: String, is_over: Arc<AtomicBoo
             }
             last = Instant::now();
             number += 1;
-            // What fails now is tried again; if another program has taken it over, its text is another one.
+            // A renewal that fails now is tried again; if another program has taken the lease over, its text is another
+            // one.
             let is_own = |text: &[u8]| text.starts_with(own.as_bytes());
             if let Ok(Some((_, version))) =
                 read(store.as_ref(), &key, MOST).map(|found| found.filter(|(text, _)| is_own(text)))

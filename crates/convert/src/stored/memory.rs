@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tracequet_trace::source::store::{Failure, FailureKind, Got, Object, Store, Version, When};
 
-/// What is called before a write, perhaps by several threads at once.
+/// A function that is called before a write, perhaps by several threads at once.
 pub type Hook = Arc<dyn Fn(&Memory, &str) -> Result<(), Failure> + Send + Sync>;
 
 /// A store in memory.
@@ -20,7 +20,7 @@ pub struct Memory {
     pub before: Mutex<Option<Hook>>,
     /// A store without conditions.
     pub unconditional: bool,
-    /// How often something was written: no two contents have the same tag.
+    /// The number of writes: no two contents have the same tag.
     pub writes: AtomicU64,
     /// Keys of objects that were read.
     pub got: Mutex<Vec<String>>,

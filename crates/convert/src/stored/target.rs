@@ -56,7 +56,8 @@ impl Target {
         Ok(Summary { output: shown, elapsed_ns: elapsed_ns(started), ..summary })
     }
 
-    /// Uploads a dataset. The manifest comes last: what has none is no dataset. When it fails, what was uploaded is removed.
+    /// Uploads a dataset. The manifest comes last: what has none is no dataset. When it fails, what was uploaded is
+    /// removed.
     fn upload(&self, folder: &Path) -> Result<()> {
         let shown = self.address.shown();
         let files = files_below(folder, |_| true)?;
@@ -77,7 +78,7 @@ impl Target {
         });
         let Err(failure) = sent else { return Ok(()) };
         if failure.kind == FailureKind::Changed {
-            // Its files may have the names of ours.
+            // The other dataset's files may have the names of ours.
             return Err(Failure::other("another writer has created a dataset there in the meantime").at(shown).into());
         }
         // Best effort: a store that failed may fail again.

@@ -13,21 +13,21 @@ use super::take_out::remove_recordings;
 use crate::format::{Recorded, TableInfo};
 use crate::write::{Compression, HeldTable, HeldTables, Lake, MergedTable, Put, Workspace, merged_schema};
 
-/// How often a pack is made again because other writers have put recordings of it meanwhile.
+/// The number of times that a pack is made again because other writers have put recordings of it meanwhile.
 const ATTEMPTS: usize = 10;
 
 /// A recording whose rows are in memory.
 #[derive(Debug)]
 pub struct HeldRecording {
-    /// What its entry says.
+    /// The entry of the recording.
     pub recorded: Recorded,
-    /// Its tables.
+    /// The tables of the recording.
     pub tables: HeldTables,
     /// Recordings that go when it comes.
     pub replaced: Vec<String>,
 }
 
-/// How packs are written.
+/// The options of packs.
 #[derive(Clone, Copy, Debug)]
 pub struct PackOptions {
     /// The version of the tables.
@@ -38,8 +38,8 @@ pub struct PackOptions {
     pub threads: usize,
 }
 
-/// Puts recordings into a dataset, as one pack; recordings whose tables have other columns than those before them, as another one.
-/// Their order does not matter. Returns what became of each, and the tables that were written.
+/// Puts recordings into a dataset, as one pack; recordings whose tables have other columns than those before them, as
+/// another one. Their order does not matter. Returns what became of each, and the tables that were written.
 pub fn put_held(lake: &Lake, recordings: &[HeldRecording], options: PackOptions) -> Result<(Vec<Put>, Vec<TableInfo>)> {
     let replaced: Vec<String> = recordings.iter().flat_map(|one| &one.replaced).cloned().collect();
     if !replaced.is_empty() {
@@ -82,8 +82,8 @@ pub fn put_held(lake: &Lake, recordings: &[HeldRecording], options: PackOptions)
 /// Recordings, each with its place among those that are put.
 type Coming<'r> = Vec<(usize, &'r HeldRecording)>;
 
-/// Groups of recordings whose tables have the same columns, each in the order of keys. A recording joins the first group with whose
-/// columns those of its tables agree.
+/// Groups of recordings whose tables have the same columns, each in the order of keys. A recording joins the first
+/// group with whose columns those of its tables agree.
 fn by_columns(mut rest: Coming<'_>) -> Vec<Coming<'_>> {
     let mut groups = Vec::new();
     while !rest.is_empty() {
@@ -288,8 +288,8 @@ mod tests {
         assert_eq!(bytes(&recordings().into_iter().rev().collect::<Vec<_>>()), there);
     }
 
-    /// A program that adds a pack moves its files when the entry is there. One that takes a recording out of the pack just then, or when
-    /// the other was killed, reads no file that is about to move.
+    /// A program that adds a pack moves its files when the entry is there. One that takes a recording out of the pack
+    /// just then, or when the other was killed, reads no file that is about to move.
     #[test]
     fn a_pack_is_in_its_place_before_it_is_rewritten() {
         let folder = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ use super::merge::{Failed, Input, Part, merge};
 use crate::format::{Entry, Format, Pack, PackedFile, Recorded, paths};
 use crate::write::{Lake, MergedTable, Staging, Workspace};
 
-/// What becomes one pack.
+/// The recordings and packs that become one pack.
 #[derive(Debug, Default)]
 pub(super) struct Job {
     /// Recordings with an entry of their own.
@@ -72,8 +72,9 @@ struct TableJob<'j> {
 }
 
 impl Job {
-    /// Merges the tables of its recordings into files of a new pack, several at a time. `changes` says what becomes of a recording of a
-    /// pack: nothing if it is left out, and else what its entry says from then on and which tables stay.
+    /// Merges the tables of its recordings into files of a new pack, several at a time. `changes` says what becomes of
+    /// a recording of a pack: nothing if it is left out, and else what its entry says from then on and which tables
+    /// stay.
     pub(super) fn make(
         &self,
         lake: &Lake,
@@ -96,7 +97,7 @@ impl Job {
         Ok(Some(Made::of(schema_version, replaces, &names, files, members, workspace)?))
     }
 
-    /// Its recordings, in the order of their keys.
+    /// The recordings of the job, in the order of their keys.
     fn coming(&self, changes: &dyn Fn(&Recorded) -> Change) -> Vec<Coming<'_>> {
         let mut coming: Vec<Coming<'_>> = Vec::new();
         for entry in &self.singles {
@@ -132,7 +133,8 @@ impl Job {
     /// Where the rows of a table lie, in the order of the recordings.
     fn table_job<'j>(&'j self, name: &'j str, coming: &[Coming<'j>]) -> TableJob<'j> {
         let (mut inputs, mut parts, mut fresh) = (Vec::new(), Vec::new(), HashMap::new());
-        // Of each pack: the place of its first file among the inputs, where each file begins, and where the rows of each recording do.
+        // Of each pack: the place of its first file among the inputs, where each file begins, and where the rows of
+        // each recording do.
         let mut packs: Vec<(usize, Vec<u64>, Vec<u64>)> = Vec::new();
         for pack in &self.packs {
             let place = pack.tables.binary_search_by(|table| table.name.as_str().cmp(name)).ok();
@@ -185,7 +187,7 @@ impl Job {
             }
         }
         if inputs.is_empty() && MergedTable::has_file_without_rows(name) {
-            // Its columns are those of a file without rows.
+            // The recording's columns are those of a file without rows.
             let single = coming.iter().find_map(|one| match one.from {
                 Origin::Single(entry) => {
                     entry.tables.iter().find(|table| table.name == name).filter(|table| table.bytes > 0).map(|table| {
@@ -217,7 +219,7 @@ impl Job {
     }
 }
 
-/// What becomes of a recording of a pack: nothing if it is left out, else what its entry says from then on, and the tables that stay
+/// The fate of a recording of a pack: nothing if it is left out, else its entry from then on, and the tables that stay
 /// (`None`: all).
 pub(super) type Change = Option<(Recorded, Option<BTreeSet<String>>)>;
 
@@ -245,8 +247,8 @@ fn merge_one(
     }
 }
 
-/// The files of a table that stays as it is, under other names: the same bytes, where the file system gives a file several names, and
-/// else a copy.
+/// The files of a table that stays as it is, under other names: the same bytes, where the file system gives a file
+/// several names, and else a copy.
 fn linked(
     job: &TableJob<'_>,
     stem: &Path,
@@ -271,7 +273,7 @@ fn linked(
     Ok(files)
 }
 
-/// What a recording of a pack keeps in compaction: all.
+/// The change of a recording of a pack in compaction: it keeps all.
 pub(super) fn all(recorded: &Recorded) -> Change {
     Some((recorded.clone(), None))
 }

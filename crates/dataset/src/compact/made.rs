@@ -23,8 +23,8 @@ pub(super) struct Made {
 }
 
 impl Made {
-    /// A pack of `members`, which are in the order of their keys: each with its tables and their rows. `names` are the tables of all, in
-    /// order, and `files` the files of each, in the `workspace`.
+    /// A pack of `members`, which are in the order of their keys: each with its tables and their rows. `names` are the
+    /// tables of all, in order, and `files` the files of each, in the `workspace`.
     pub(super) fn of<'n>(
         schema_version: u32,
         replaces: Vec<String>,
@@ -51,7 +51,7 @@ impl Made {
         };
         let members = members.map(member).collect();
         let pack = Pack::new(schema_version, replaces, tables.collect(), members);
-        // What would not be read is not written.
+        // A pack that would not be read is not written.
         Pack::<Recorded>::parse(&pack.name, &pack.text())
             .map_err(|damaged| Error::Internal(format!("a pack: {}", damaged.what)))?;
         let mut placed = Vec::new();

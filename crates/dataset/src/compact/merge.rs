@@ -20,7 +20,7 @@ const SMALL_BYTES: u64 = 1 << 20;
 /// A file from which rows come.
 #[derive(Debug)]
 pub(super) struct Input {
-    /// Its name in the dataset.
+    /// The name in the dataset.
     pub(super) name: String,
     pub(super) rows: u64,
     pub(super) bytes: u64,
@@ -38,7 +38,7 @@ pub(super) struct Part {
     pub(super) rows: Range<u64>,
 }
 
-/// What went wrong: with a file from which rows come, or elsewhere.
+/// A failure: with a file from which rows come, or elsewhere.
 #[derive(Debug)]
 pub(super) enum Failed {
     /// The place of the file among the inputs.
@@ -70,8 +70,8 @@ struct Cursor {
     rest: Option<RecordBatch>,
 }
 
-/// Merges the parts, which are in the order of recordings and of rows, into files whose names begin with `stem`. `fetch` makes the
-/// content of a file of the dataset a file of this machine.
+/// Merges the parts, which are in the order of recordings and of rows, into files whose names begin with `stem`.
+/// `fetch` makes the content of a file of the dataset a file of this machine.
 pub(super) fn merge(
     table: &str,
     inputs: &[Input],
@@ -113,7 +113,7 @@ pub(super) fn merge(
         if group.start == row && are_together(parts, at, group.end) && sources.is_worth_copying(part.input, number) {
             sources.copy(&mut merged, part.input, number)?;
             row = group.end;
-            // It may have had rows of recordings that come next.
+            // The group may have had rows of recordings that come next.
             while parts.get(at).is_some_and(|part| part.rows.end < row) {
                 at += 1;
             }
@@ -260,7 +260,7 @@ impl Sources<'_> {
     }
 }
 
-/// What was wrong when rows of a file were added: its columns, or something else.
+/// The failure when rows of a file were added: its columns, or something else.
 fn of_columns(input: usize, name: &str, error: Error) -> Failed {
     match error {
         Error::Internal(what) => {

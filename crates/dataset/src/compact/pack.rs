@@ -9,10 +9,10 @@ use super::plan::{Group, Known, Limits, Single, next};
 use crate::format::{Entry, Pack, PackHead, Status};
 use crate::write::Lake;
 
-/// How often a pack is made again because its recordings were removed or converted again meanwhile.
+/// The number of times that a pack is made again because its recordings were removed or converted again meanwhile.
 const ATTEMPTS: usize = 10;
 
-/// What a compaction did.
+/// The outcome of a compaction.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Compacted {
@@ -33,7 +33,7 @@ pub struct Compacted {
 /// A recording or a pack that stays as it is.
 #[derive(Debug)]
 pub struct LeftOut {
-    /// Its key.
+    /// The key.
     pub key: String,
     /// Why.
     pub error: Error,
@@ -55,7 +55,7 @@ pub fn compact(lake: &Lake, schema_version: u32, limits: &Limits) -> Result<Comp
             Ok(Some(made)) => made,
             Ok(None) => return Ok(done),
             Err(NotMade::Other(error)) => return Err(error),
-            // It may just have been removed.
+            // The recording may just have been removed.
             Err(NotMade::Source(key, error)) => {
                 if lake.storage().entry(&key)?.is_some() {
                     done.left_out.push(LeftOut { key, error });
@@ -91,7 +91,7 @@ fn add_up(done: &mut Compacted, job: &Job, pack: &Pack) {
     done.bytes = (done.bytes.0 + before.1, done.bytes.1 + after.1);
 }
 
-/// What can be compacted: recordings of this version that were read to their end, and packs.
+/// The candidates for compaction: recordings of this version that were read to their end, and packs.
 fn candidates(lake: &Lake, schema_version: u32, left_out: &[LeftOut]) -> Result<(Vec<Single>, Vec<Known>)> {
     let is_left_out = |key: &str| left_out.iter().any(|one| one.key == key);
     let summed = lake.summed(false)?;

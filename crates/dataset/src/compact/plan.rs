@@ -1,6 +1,6 @@
 //! Which recordings and packs become one pack.
 
-/// How large a pack gets, and how many threads make one.
+/// The size of a pack, and the number of threads that make one.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Bytes of all files of a pack, as they were before.
@@ -34,7 +34,7 @@ pub(super) struct Known {
     pub(super) recordings: usize,
 }
 
-/// What becomes one pack.
+/// The recordings and packs that become one pack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) singles: Vec<String>,
@@ -43,10 +43,10 @@ pub(super) struct Group {
     recordings: usize,
 }
 
-/// The next pack to be made; nothing if all is well. Recordings come together in the order of their begin, so that those that expire
-/// together lie together, up to the limits of a pack. The last group, which does not fill a pack, takes packs with it that are not
-/// full, the smallest first, each up to twice as large as what is there already: so a row is written again only when
-/// what it lies with has grown by half.
+/// The next pack to be made; nothing if all is well. Recordings come together in the order of their begin, so that
+/// those that expire together lie together, up to the limits of a pack. The last group, which does not fill a pack,
+/// takes packs with it that are not full, the smallest first, each up to twice as large as what is there already: so a
+/// row is written again only when what it lies with has grown by half.
 pub(super) fn next(mut singles: Vec<Single>, mut packs: Vec<Known>, limits: &Limits) -> Option<Group> {
     singles.sort();
     let mut group = Group::default();

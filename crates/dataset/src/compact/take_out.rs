@@ -8,13 +8,14 @@ use super::job::{Job, NewLabels, whole};
 use crate::format::{DamagedEntry, Labels, Pack, Recorded, paths};
 use crate::write::{DatasetWriter, Lake};
 
-/// How often recordings and packs are looked for again that others have changed.
+/// The number of times that recordings and packs are looked for again that others have changed.
 const ATTEMPTS: usize = 30;
 
-/// What becomes of a recording: see [`Job::make`].
+/// The fate of a recording: see [`Job::make`].
 type Change<'c> = &'c dyn Fn(&Pack, &Recorded) -> Option<(Recorded, Option<BTreeSet<String>>)>;
 
-/// Adds to a job what it needs for the recordings of its pack that are changed. Returns whether there is something to do.
+/// Adds to a job what it needs for the recordings of its pack that are changed. Returns whether there is something to
+/// do.
 type Prepare<'c> = &'c mut dyn FnMut(&mut Job, &[&str]) -> Result<bool>;
 
 /// Removes recordings of packs. Those that are in none are left as they are. Returns the keys of those that were there.
@@ -51,9 +52,10 @@ pub fn remove_recordings(lake: &Lake, keys: &[String], threads: usize) -> Result
     Ok(gone)
 }
 
-/// Gives recordings of packs other labels. Those that are in none are left as they are. `change` gets the labels that one has. `write`
-/// gets what its entry says from then on, and writes the table of its labels. A pack whose recordings get other labels is made again, with all
-/// other files as they are. Returns the keys of those that were there, each with whether its labels are others than before.
+/// Gives recordings of packs other labels. Those that are in none are left as they are. `change` gets the labels that
+/// one has. `write` gets what its entry says from then on, and writes the table of its labels. A pack whose recordings
+/// get other labels is made again, with all other files as they are. Returns the keys of those that were there, each
+/// with whether its labels are others than before.
 pub fn relabel(
     lake: &Lake,
     keys: &[String],
@@ -97,8 +99,8 @@ pub fn relabel(
     Ok(others)
 }
 
-/// Removes all tables of recordings of packs but those that `keeps` is true of, as if they had been converted with these alone. Returns
-/// for each recording that lost some what it had in the bytes of the files.
+/// Removes all tables of recordings of packs but those that `keeps` is true of, as if they had been converted with
+/// these alone. Returns for each recording that lost some what it had in the bytes of the files.
 pub fn reduce(
     lake: &Lake,
     keys: &[String],
@@ -168,7 +170,7 @@ fn rewrite(
         };
         let here: Vec<&str> = left.iter().copied().filter(|key| pack.member(key).is_some()).collect();
         if here.is_empty() {
-            // Its index has a key that it does not have.
+            // The pack's index has a key that the pack does not have.
             return Err(DamagedEntry::new(&pack.name, "its index is of other recordings").at(&lake.storage().shown()));
         }
         let (name, schema_version) = (pack.name.clone(), pack.schema_version);

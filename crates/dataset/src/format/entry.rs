@@ -15,19 +15,19 @@ pub const MOST_ENTRY_BYTES: u64 = 64 << 20;
 /// Labels of a recording: names and values.
 pub type Labels = BTreeMap<String, String>;
 
-/// What became of a recording.
+/// The outcome of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Status {
-    /// It was read as a whole.
+    /// The recording was read as a whole.
     #[default]
     Ok,
     /// Something of it was lost, damaged or not decoded.
     Losses,
-    /// It is still written, or its recorder was killed: it has parts, and no end.
+    /// The recording is still written, or its recorder was killed: it has parts, and no end.
     Unfinished,
-    /// It could not be read. All that there is of it is its row in `trace`.
+    /// The recording could not be read. It has its row in `trace`, and nothing else.
     Failed,
 }
 
@@ -80,10 +80,10 @@ impl TableInfo {
     }
 }
 
-/// What a dataset says of a recording, but for its tables.
+/// The entry of a recording in a dataset, but for its tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Recorded {
-    /// Its key.
+    /// The key.
     pub trace_id: String,
     /// SHA-256 of the file in hexadecimal; empty when it was no regular file, or could not be read.
     #[serde(default)]
@@ -97,7 +97,7 @@ pub struct Recorded {
     /// When it began, as `2026-11-22T05:19:21.000Z`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<String>,
-    /// What became of it.
+    /// The outcome.
     #[serde(default)]
     pub status: Status,
     /// Events that were read. Of one that could not be read there is no such number.
@@ -118,10 +118,10 @@ pub struct Recorded {
     /// Losses, damage, and what was not understood.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<ProblemCount>,
-    /// What it was labelled with.
+    /// The labels.
     #[serde(default)]
     pub labels: Labels,
-    /// How it was converted, if that is known to this version.
+    /// The options of its conversion, if they are known to this version.
     #[serde(default, deserialize_with = "options::known", skip_serializing_if = "Option::is_none")]
     pub options: Option<Options>,
     /// The entity tag of the object that it was read from, if it was one.
@@ -141,7 +141,7 @@ impl Recorded {
         has_plain_names(&self.trace_id, &self.sha256)
     }
 
-    /// What is wrong with it, if it lacks what a recording of its status has.
+    /// The fault of an entry that lacks what a recording of its status has.
     pub(super) fn lacks(&self) -> Option<&'static str> {
         let of_converted = [
             (self.events.is_some(), "it has no events"),
@@ -165,7 +165,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Reads the entry of the recording `key`. Files are found and removed by the names in it, so none may lead anywhere else.
+    /// Reads the entry of the recording `key`. Files are found and removed by the names in it, so none may lead
+    /// anywhere else.
     pub fn parse(key: &str, bytes: &[u8]) -> Result<Entry, DamagedEntry> {
         #[derive(Deserialize)]
         struct Tables {
@@ -225,7 +226,7 @@ pub fn hash_of(entry: &[u8]) -> Option<String> {
 pub struct DamagedEntry {
     /// The key of the recording, by the name of the file.
     pub key: String,
-    /// What is wrong with it.
+    /// The damage, as a sentence.
     pub what: String,
 }
 

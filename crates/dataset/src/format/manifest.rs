@@ -10,12 +10,12 @@ use super::words::{AddressType, Format, Layout};
 
 /// Larger manifests are neither read nor written: 300 bytes for each of 900,000 recordings that are in no pack.
 pub const MOST_MANIFEST_BYTES: u64 = 256 << 20;
-/// Who writes datasets.
+/// The program that writes datasets.
 pub const TOOL: &str = "tracequet";
 /// Version of this program, as manifests and entries have it.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What a manifest begins with: who wrote it, and how the tables are written.
+/// The head of a manifest: who wrote it, and how the tables are written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// [`TOOL`].
@@ -26,7 +26,7 @@ pub struct Head {
     /// The version of the tables.
     #[serde(default)]
     pub schema_version: Option<u32>,
-    /// How the files lie in the directory.
+    /// The layout of the files in the directory.
     pub layout: Layout,
     /// Format of the files.
     pub format: Format,
@@ -48,8 +48,8 @@ impl Head {
         }
     }
 
-    /// Reads the head of the manifest at `path`. Fails if the manifest is of something else, or of another version of the tables
-    /// than `schema_version`, if that is given.
+    /// Reads the head of the manifest at `path`. Fails if the manifest is of something else, or of another version of
+    /// the tables than `schema_version`, if that is given.
     pub fn parse(path: &Path, bytes: &[u8], schema_version: Option<u32>) -> Result<Head> {
         #[derive(Deserialize)]
         struct Maker {
@@ -85,16 +85,16 @@ impl Head {
 pub struct PackInfo {
     /// The name.
     pub name: String,
-    /// How many they are; 0 of a pack whose place another one has taken.
+    /// The number of recordings; 0 of a pack whose place another one has taken.
     pub recordings: usize,
 }
 
-/// What a manifest lists.
+/// The lists of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lists {
     /// The recordings, but for those of packs.
     pub inputs: Vec<Recorded>,
-    /// Those of several that could not be read.
+    /// Recordings of several that could not be read.
     #[serde(default)]
     pub failed: Vec<Recorded>,
     /// The packs.
@@ -129,7 +129,8 @@ pub fn flat(head: &Head, lists: &Lists) -> String {
     text
 }
 
-/// Whether a manifest says that tracequet wrote it, in whatever version: `"tool": "tracequet…"`, or an object with such a `"name"`.
+/// Whether a manifest says that tracequet wrote it, in whatever version: `"tool": "tracequet…"`, or an object with such
+/// a `"name"`.
 pub fn is_ours(manifest: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Maker {

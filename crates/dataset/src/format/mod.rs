@@ -1,5 +1,5 @@
-//! The format of a dataset: names of files, `manifest.json`, and the entries of recordings. What is written and what is read are
-//! the same types.
+//! The format of a dataset: names of files, `manifest.json`, and the entries of recordings. What is written and what is
+//! read are the same types.
 //!
 //! | file | what it is | type |
 //! |---|---|---|

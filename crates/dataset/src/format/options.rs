@@ -1,9 +1,10 @@
-//! What a request says that decides what the tables of a recording hold.
+//! Options of a request that decide what the tables of a recording hold.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// The options of a conversion that decide what its tables hold: recordings that were converted with others are not alike.
+/// The options of a conversion that decide what its tables hold: recordings that were converted with others are not
+/// alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {

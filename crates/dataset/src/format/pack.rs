@@ -1,10 +1,12 @@
-//! The entry of a pack, `manifest/packed/<name>.json`: recordings whose tables lie together in files, after a compaction.
+//! The entry of a pack, `manifest/packed/<name>.json`: recordings whose tables lie together in files, after a
+//! compaction.
 //!
-//! A pack never changes. Its name is a hash of what it says, so that another one has another name, and `replaces` lists those whose
-//! place it takes. It stands for the entries of its recordings: where one of them has an entry of its own, that is left over.
+//! A pack never changes. Its name is a hash of what it says, so that another one has another name, and `replaces` lists
+//! those whose place it takes. It stands for the entries of its recordings: where one of them has an entry of its own,
+//! that is left over.
 //!
-//! The file is one object of JSON. Its first line, the [`PackHead`], has all but the recordings, and tags by which one is looked for: who
-//! adds a recording reads these lines alone. Then each recording has a line of its own.
+//! The file is one object of JSON. Its first line, the [`PackHead`], has all but the recordings, and tags by which one
+//! is looked for: who adds a recording reads these lines alone. Then each recording has a line of its own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,12 +19,12 @@ use super::pack_head::{Index, PackHead, PackedTable, head_and_body};
 use super::paths;
 use super::tag::tag_of;
 
-/// What is read of a recording of a pack: all that its entry said ([`Recorded`]), or less.
+/// A recording of a pack: its whole entry ([`Recorded`]), or less.
 pub trait OfPack: DeserializeOwned {
-    /// Its key.
+    /// The key.
     fn key(&self) -> &str;
 
-    /// What is wrong with it as a recording of a pack whose tables are of this version.
+    /// The fault of a recording of a pack whose tables are of this version.
     fn wrong_in_pack(&self, schema_version: u32) -> Option<&'static str>;
 
     /// The index of a pack with these recordings, if enough of them is known.
@@ -34,16 +36,17 @@ pub trait OfPack: DeserializeOwned {
 /// A recording of a pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member<R = Recorded> {
-    /// What its entry said.
+    /// The entry of the recording.
     pub recorded: R,
-    /// The tables that it has, with rows or without, by their places among those of the pack. Most recordings have the same ones.
+    /// The tables that it has, with rows or without, by their places among those of the pack. Most recordings have the
+    /// same ones.
     pub tables: Arc<[u32]>,
-    /// Those of which it has rows, and how many, in the order of the places.
+    /// Places of the files of which it has rows, and how many, in the order of the places.
     pub rows: Vec<(u32, u64)>,
 }
 
 impl<R: OfPack> Member<R> {
-    /// Its key.
+    /// The key.
     pub fn key(&self) -> &str {
         self.recorded.key()
     }
@@ -52,7 +55,7 @@ impl<R: OfPack> Member<R> {
 /// Recordings whose tables lie together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pack<R = Recorded> {
-    /// Its name, by its content.
+    /// The name, made of the content.
     pub name: String,
     /// The version of the tables.
     pub schema_version: u32,
@@ -64,7 +67,8 @@ pub struct Pack<R = Recorded> {
     pub members: Vec<Member<R>>,
 }
 
-/// A recording as it is written: what its entry said, the place of its set of tables, and places of tables and rows in turn.
+/// A recording as it is written: what its entry said, the place of its set of tables, and places of tables and rows in
+/// turn.
 type Written<R> = (R, u32, Vec<u64>);
 
 impl Pack {
@@ -104,7 +108,8 @@ impl Pack {
 }
 
 impl<R: OfPack> Pack<R> {
-    /// Reads the entry of the pack `name`. Files are found and removed by the names in it, so none may lead anywhere else.
+    /// Reads the entry of the pack `name`. Files are found and removed by the names in it, so none may lead anywhere
+    /// else.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<Pack<R>, DamagedEntry> {
         #[derive(Deserialize)]
         #[serde(bound = "R: OfPack")]
@@ -180,8 +185,8 @@ impl<R: OfPack> Pack<R> {
     }
 }
 
-/// Reads a recording of the pack `name` in the bytes of its entry, without reading the others: the one whose line has `text`, such as its
-/// hash, and of which `is_it` is true.
+/// Reads a recording of the pack `name` in the bytes of its entry, without reading the others: the one whose line has
+/// `text`, such as its hash, and of which `is_it` is true.
 pub fn recorded_with(name: &str, bytes: &[u8], text: &str, is_it: impl Fn(&Recorded) -> bool) -> Option<Recorded> {
     let head = PackHead::parse(name, bytes).ok()?;
     let body = std::str::from_utf8(head_and_body(bytes)?.1).ok()?;

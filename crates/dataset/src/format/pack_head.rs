@@ -8,9 +8,9 @@ use super::entry::{DamagedEntry, MOST_ENTRY_BYTES, Recorded};
 use super::paths;
 use super::tag::{DIGITS, tag_of};
 
-/// What the first line ends with. The recordings follow, and [`END`].
+/// The end of the first line. The recordings follow, and [`END`].
 const RECORDINGS: &[u8] = b",\"recordings\":[";
-/// What the entry ends with.
+/// The end of the entry.
 const END: &[u8] = b"]}";
 
 /// A file of a table of a pack.
@@ -25,9 +25,9 @@ pub struct PackedFile {
 /// A table of a pack.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedTable {
-    /// Its name.
+    /// The name of the table.
     pub name: String,
-    /// Its files, `part-0` first. Empty if no recording has rows of it.
+    /// The files, `part-0` first. Empty if no recording has rows of it.
     pub files: Vec<PackedFile>,
 }
 
@@ -46,7 +46,7 @@ impl PackedTable {
 /// All that a pack says but for its recordings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackHead {
-    /// Its name, by its content.
+    /// The name, made of the content.
     pub pack: String,
     /// The version of the tables.
     pub schema_version: u32,
@@ -63,7 +63,7 @@ pub struct PackHead {
 /// Which recordings a pack has, so that one is looked for without reading what is said of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
-    /// How many they are.
+    /// The number of recordings.
     pub recordings: usize,
     /// The version of tracequet that wrote the tables of the first one.
     pub version: String,
@@ -138,7 +138,7 @@ fn has(tags: &str, tag: &str) -> bool {
 }
 
 impl PackHead {
-    /// Its line, without the end.
+    /// The line of the pack, without the end of line.
     pub(super) fn line(&self) -> Vec<u8> {
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         // Without the brace at its end.
@@ -147,8 +147,8 @@ impl PackHead {
         line
     }
 
-    /// Reads the head of the pack `name`: of its entry, or of as many of its first bytes as there are in the first line. Files are
-    /// found and removed by the names in it, so none may lead anywhere else.
+    /// Reads the head of the pack `name`: of its entry, or of as many of its first bytes as there are in the first
+    /// line. Files are found and removed by the names in it, so none may lead anywhere else.
     pub fn parse(name: &str, bytes: &[u8]) -> Result<PackHead, DamagedEntry> {
         let wrong = |what: &str| DamagedEntry::new(name, what);
         let (line, _) = head_and_body(bytes).ok_or_else(|| wrong("its first line is not the head of a pack"))?;

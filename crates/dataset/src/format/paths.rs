@@ -21,7 +21,8 @@ pub const NO_RECORDING: &str = "none";
 /// The folder of the entries of packs, in that of the entries.
 pub const PACKS: &str = "packed";
 
-/// What the name of a pack begins with, and how many hexadecimal digits follow. It is the key of no recording: those have a hyphen.
+/// The first part of the name of a pack, and the number of hexadecimal digits that follow. It is the key of no
+/// recording: those have a hyphen.
 const PACK: &str = "packed.";
 const PACK_DIGITS: usize = 16;
 
@@ -30,9 +31,9 @@ pub const LABELS: &str = "trace_label";
 
 /// End of the name of an entry.
 const ENTRY: &str = ".json";
-/// What the names of the folders of recordings begin with.
+/// The first part of the names of the folders of recordings.
 const PARTITION: &str = "trace=";
-/// What the name of the file of a recording begins with; a number follows.
+/// The first part of the name of the file of a recording; a number follows.
 const PART: &str = "part-";
 /// The folder of the tables of events: `event/<provider>/<event>`.
 pub const EVENTS: &str = "event";
@@ -116,7 +117,7 @@ pub fn file(table: &str, key: &str, format: Format) -> String {
     in_partition(table, &partition(key), format)
 }
 
-/// The same, by the name of the folder of the recording.
+/// The path of a file of a table, by the name of the folder of the recording.
 pub fn in_partition(table: &str, partition: &str, format: Format) -> String {
     format!("{table}/{partition}/{}", part(0, format.name()))
 }
@@ -146,7 +147,8 @@ pub fn table_of(name: &str) -> Option<&str> {
     Some(path.split_once(&format!("/{PARTITION}")).map_or(path, |(table, _)| table))
 }
 
-/// Whether a name can be that of a table: one part, or `event/<provider>/<event>`. Files are written, read and removed by it.
+/// Whether a name can be that of a table: one part, or `event/<provider>/<event>`. Files are written, read and removed
+/// by it.
 pub fn is_table(name: &str) -> bool {
     let mut parts = name.split('/');
     let has_good_parts = name.split('/').all(is_part) && !name.split('/').any(|part| part.starts_with(PARTITION));

@@ -1,9 +1,10 @@
 //! The summary of the entries of a dataset of several recordings. `manifest.json` has it, so that a run that adds a
 //! recording reads the entries that are new and not all of them.
 //!
-//! The lists of the file have a line for each item. A line of a recording is its entry without the tables, with a tag that shows
-//! whether the entry is still the one that was summed up. Recordings of packs have no lines: a pack has one, with their number. A file that this program would write in other words (an older
-//! version, another program) is no error: then all entries are read.
+//! The lists of the file have a line for each item. A line of a recording is its entry without the tables, with a tag
+//! that shows whether the entry is still the one that was summed up. Recordings of packs have no lines: a pack has one,
+//! with their number. A file that this program would write in other words (an older version, another program) is no
+//! error: then all entries are read.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -32,20 +33,20 @@ pub struct OtherVersion {
 #[derive(Clone, Debug)]
 pub struct Summed {
     schema_version: u32,
-    /// Those that are in no pack, in the order of their keys.
+    /// Recordings that are in no pack, in the order of their keys.
     recordings: Vec<Line>,
-    /// Those that could not be read, too.
+    /// Recordings that could not be read, too.
     failed: Vec<Line>,
     /// The packs, in the order of their names: all that there are. Those that others have replaced have no recordings.
     packs: Vec<PackInfo>,
-    /// Those that no other one has replaced.
+    /// Packs that no other one has replaced.
     heads: Vec<Arc<PackHead>>,
     tables: BTreeMap<String, (u64, u64)>,
     damaged: Vec<DamagedEntry>,
     other_version: Option<OtherVersion>,
 }
 
-/// What an entry says but for its tables: an object of JSON in one line.
+/// An entry but for its tables: an object of JSON in one line.
 #[derive(Clone, Debug)]
 pub struct Line {
     /// Where it is: the manifest, or itself.
@@ -64,7 +65,7 @@ struct Tagged<'l> {
     recorded: &'l Recorded,
 }
 
-/// What is looked up in a line, where it lies in the text. In these is nothing that JSON writes in another way.
+/// Values of a line, where they lie in the text. JSON writes each of them in one way only.
 #[derive(Deserialize)]
 struct Parts<'l> {
     trace_id: &'l str,
@@ -99,7 +100,7 @@ impl Summed {
         }
     }
 
-    /// What a manifest sums up. `None` if it is not as this version writes it, or was changed since.
+    /// The sum in a manifest. `None` if it is not as this version writes it, or was changed since.
     pub fn parse(manifest: &[u8], schema_version: u32) -> Option<Summed> {
         let source: Arc<str> = std::str::from_utf8(manifest).ok()?.into();
         let head: Head = serde_json::from_str(&source).ok()?;
@@ -131,7 +132,8 @@ impl Summed {
         }
     }
 
-    /// Says which packs there are, by their names in order, and adds the tables of those that no other one has replaced.
+    /// Says which packs there are, by their names in order, and adds the tables of those that no other one has
+    /// replaced.
     pub fn add_packs(&mut self, names: &[String], living: Vec<Arc<PackHead>>) {
         let of = |name: &String| living.iter().find(|head| head.pack == *name);
         let info = |name: &String| PackInfo {
@@ -145,7 +147,7 @@ impl Summed {
         self.set_heads(living);
     }
 
-    /// The same, of packs that are summed up already.
+    /// Sets the packs that are summed up already.
     pub fn set_heads(&mut self, living: Vec<Arc<PackHead>>) {
         if let Some(head) = living.iter().find(|head| head.schema_version != self.schema_version) {
             self.note_version(&head.pack, &head.index.version, head.schema_version);
@@ -173,7 +175,7 @@ impl Summed {
         self.damaged.push(damaged);
     }
 
-    /// The same without those that cannot be read.
+    /// The sum without entries that cannot be read.
     pub fn without_damaged(self) -> Summed {
         Summed { damaged: Vec::new(), ..self }
     }
@@ -214,7 +216,7 @@ impl Summed {
         });
     }
 
-    /// How many recordings there are, without those whose entries are damaged.
+    /// The number of recordings, without those whose entries are damaged.
     pub fn len(&self) -> usize {
         self.packs.iter().fold(self.recordings.len() + self.failed.len(), |sum, pack| sum + pack.recordings)
     }
@@ -315,7 +317,7 @@ impl Line {
         self.source.get(tag.clone()).unwrap_or_default()
     }
 
-    /// Its hash; empty if it is not known.
+    /// The hash; empty if it is not known.
     pub fn sha256(&self) -> &str {
         let [.., sha256] = &self.parts;
         self.source.get(sha256.clone()).unwrap_or_default()
@@ -326,7 +328,7 @@ impl Line {
         self.source.get(self.place.clone()).unwrap_or_default()
     }
 
-    /// What it says. It was an entry, so that there is nothing in it that cannot be read.
+    /// The entry. The line was one, so that there is nothing in it that cannot be read.
     pub fn recorded(&self) -> Option<Recorded> {
         serde_json::from_str(self.text()).ok()
     }

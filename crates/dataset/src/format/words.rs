@@ -27,7 +27,7 @@ impl Format {
     }
 }
 
-/// How the files of a dataset lie in its directory.
+/// A layout of the files of a dataset in its directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

@@ -108,8 +108,8 @@ impl ArrowBatches {
     }
 }
 
-/// What the compressed buffers of a batch say that they expand to. The decoder takes no more memory than that; it takes that
-/// much, though, for a few bytes that are made to expand.
+/// The size that the compressed buffers of a batch declare to expand to. The decoder takes no more memory than that; it
+/// takes that much, though, for a few bytes that are made to expand.
 fn expanded(block: &[u8], metadata: usize) -> u64 {
     let continued = block.starts_with(&[0xFF; 4]);
     let message = block.get(if continued { 8 } else { 4 }..metadata).unwrap_or_default();

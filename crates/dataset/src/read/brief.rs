@@ -1,4 +1,5 @@
-//! What a question needs to know of a recording, from its entry. Of a hundred thousand recordings the rest would be most of the work.
+//! The brief of a recording: the part of its entry that questions need. Of a hundred thousand recordings the rest would
+//! be most of the work.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use crate::format::{Labels, OfPack, Recorded, Status, has_plain_names};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RecordingInfo {
-    /// Its key: the column `trace_id` of a dataset of several.
+    /// The key: the column `trace_id` of a dataset of several.
     pub trace_id: String,
     /// The file that was converted; `-` was standard input.
     pub path: PathBuf,
@@ -31,7 +32,7 @@ pub struct RecordingInfo {
     /// `ok`, or `losses` when something of it was lost, damaged or not decoded. `unfinished` while it is being written
     /// (`collect --follow`), and when its recorder was killed.
     pub status: String,
-    /// What it was labelled with. Recordings with the same labels share them.
+    /// The labels. Recordings with the same labels share them.
     pub labels: Arc<Labels>,
 }
 
@@ -39,13 +40,13 @@ pub struct RecordingInfo {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FailedRecording {
-    /// Its key.
+    /// The key.
     pub trace_id: String,
     /// The file.
     pub path: PathBuf,
-    /// What was wrong, where, and what was expected.
+    /// The failure: what was wrong, where, and what was expected.
     pub error: String,
-    /// What it was labelled with.
+    /// The labels.
     pub labels: Arc<Labels>,
 }
 

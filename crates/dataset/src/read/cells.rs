@@ -26,7 +26,7 @@ pub trait Cells<'b>: Sized {
 pub trait TypedColumn {
     /// Name of the column.
     const NAME: &'static str;
-    /// Its values in a batch.
+    /// The values of the column in a batch.
     type Cells<'b>: Cells<'b>;
 }
 
@@ -161,7 +161,8 @@ impl<'b, C: Cells<'b>> Cells<'b> for Nullable<'b, C> {
     }
 }
 
-/// A column of a batch of a table. Fails when the batch has none of the name, one of another type, or nulls where the schema has none.
+/// A column of a batch of a table. Fails when the batch has none of the name, one of another type, or nulls where the
+/// schema has none.
 pub fn cells<'b, C: Cells<'b>>(batch: &'b RecordBatch, table: &str, name: &str) -> Result<C> {
     let missing = |found: String, expected: &str| Error::MissingColumn {
         column: format!("{name} of {table}"),

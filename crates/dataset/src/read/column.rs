@@ -56,8 +56,8 @@ impl<'b> Column<'b> {
         Ok(Column(kind))
     }
 
-    /// A whole number; of a truth value 0 or 1, of a signed one its bits (`--address-type int64`). `None` when it is null, or
-    /// the column is text or has fractions.
+    /// A whole number; of a truth value 0 or 1, of a signed one its bits (`--address-type int64`). `None` when it is
+    /// null, or the column is text or has fractions.
     #[inline]
     pub fn number(&self, row: usize) -> Option<u64> {
         match self.0 {
@@ -91,7 +91,8 @@ impl<'b> Column<'b> {
         }
     }
 
-    /// All values at once, of a column of 64-bit numbers without nulls; of signed ones their bits (`--address-type int64`).
+    /// All values at once, of a column of 64-bit numbers without nulls; of signed ones their bits
+    /// (`--address-type int64`).
     pub fn u64s(&self) -> Option<&'b [u64]> {
         match self.0 {
             Kind::U64(array) if array.null_count() == 0 => Some(array.values()),

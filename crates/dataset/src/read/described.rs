@@ -7,21 +7,21 @@ use crate::error::{Error, Result};
 use crate::format::{DamagedEntry, Entry, OfPack, Pack, PackHead, living};
 use crate::write::{entries_but, entry, pack_head, packs};
 
-/// How often they are read again when packs come or go meanwhile.
+/// The number of times that entries are read again when packs come or go meanwhile.
 const ATTEMPTS: usize = 20;
 
-/// What the entries of a dataset say.
+/// The entries of a dataset.
 pub(super) struct Described<P> {
-    /// What was made of the packs that no other one has replaced.
+    /// The packs that no other one has replaced, as the reader wants them.
     pub(super) packs: Vec<P>,
     /// The recordings that are in none of them, in the order of their keys.
     pub(super) entries: Vec<Entry>,
-    /// Those that cannot be read.
+    /// Entries that cannot be read.
     pub(super) damaged: Vec<DamagedEntry>,
 }
 
-/// Reads them. A recording that comes into a pack meanwhile is in the pack or has its entry, and not both. A pack is no longer in memory
-/// when `take` has made of it what is needed.
+/// Reads them. A recording that comes into a pack meanwhile is in the pack or has its entry, and not both. A pack is no
+/// longer in memory when `take` has made of it what is needed.
 pub(super) fn described<R: OfPack, P>(root: &Path, mut take: impl FnMut(Pack<R>) -> P) -> Result<Described<P>> {
     let mut names = packs(root)?;
     for _ in 0..ATTEMPTS {

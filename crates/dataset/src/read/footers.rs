@@ -10,7 +10,7 @@ use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 use super::guard::damaged;
 use super::parquet_file::footer;
 
-/// How many are kept, the ones that were asked for last.
+/// The number of footers that are kept, the ones that were asked for last.
 const MOST: usize = 64;
 
 /// The footers that were read.

@@ -1,4 +1,4 @@
-//! What a dataset holds, by its `manifest.json` and the entries of its recordings.
+//! The content of a dataset, by its `manifest.json` and the entries of its recordings.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub(super) struct Manifest {
     packed: Arc<Vec<Option<(u32, u32)>>>,
 }
 
-/// What is made of a pack: what it says of its recordings, and where their rows lie.
+/// A pack as the reader takes it: its recordings, and where their rows lie.
 struct TakenPack {
     name: String,
     schema_version: u32,
@@ -177,7 +177,8 @@ impl Manifest {
         Some((pack, pack.rows(member, table).filter(|rows| !rows.is_empty())?))
     }
 
-    /// Whether a recording has rows of a table, by its entry. `None` if it has no entry, or if that does not name the table.
+    /// Whether a recording has rows of a table, by its entry. `None` if it has no entry, or if that does not name the
+    /// table.
     pub fn has_rows(&self, trace_id: &str, table: &str) -> Option<bool> {
         if let Some((pack, member)) = self.packed(trace_id) {
             return pack.rows(member, table).map(|rows| !rows.is_empty());

@@ -17,7 +17,7 @@ use crate::write::place_of;
 /// Keys of recordings that an error lists.
 const MAX_LISTED: usize = 20;
 
-/// What rows that an answer needs at a time may take in memory, in bytes. A file of some kilobytes can say that it has as many
+/// The memory for rows that an answer needs at a time, in bytes. A file of some kilobytes can say that it has as many
 /// rows as it likes.
 const MAX_HELD: u64 = 2 << 30;
 
@@ -134,18 +134,18 @@ pub struct Recording<'d> {
 }
 
 impl<'d> Recording<'d> {
-    /// What the manifest says of it.
+    /// The manifest's part about the recording.
     pub fn info(&self) -> &'d RecordingInfo {
         self.info
     }
 
-    /// What its rows that an answer needs at a time may take in memory, in bytes.
+    /// The memory for its rows that an answer needs at a time, in bytes.
     pub fn max_held(&self) -> u64 {
         self.dataset.max_held
     }
 
-    /// The tables that it has, with rows or without: those of every recording, then those of its events. They are those that its
-    /// entry names, and in a dataset of one recording those of which there is a file.
+    /// The tables that it has, with rows or without: those of every recording, then those of its events. They are those
+    /// that its entry names, and in a dataset of one recording those of which there is a file.
     pub fn tables(&self) -> impl Iterator<Item = &'d TableInfo> {
         let Recording { dataset, info } = *self;
         dataset.tables().iter().filter(move |table| {

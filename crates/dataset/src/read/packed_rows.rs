@@ -58,8 +58,8 @@ impl PackedRows {
         self.tables.get(table).map_or(&[], |table| &table.files)
     }
 
-    /// The rows of the recording at a place in the pack, among all of a table: none if it has none. Nothing if it does not have the
-    /// table.
+    /// The rows of the recording at a place in the pack, among all of a table: none if it has none. Nothing if it does
+    /// not have the table.
     pub(super) fn rows(&self, member: u32, table: &str) -> Option<Range<u64>> {
         let table = self.tables.get(table)?;
         let set = self.sets.get(usize::try_from(member).ok()?)?;

@@ -1,9 +1,9 @@
 //! Checks the pages of a Parquet file against bounds before arrow-rs decodes them.
 //!
-//! arrow-rs takes what a page says that it expands to, up to 2 GB, and a list of as many lengths as a page says it has: some
-//! bytes can ask for more memory than there is, which ends the program. That holds up to parquet 60.1, which compares the compressed
-//! size of a page with what is left of the file, and reserves the size that it expands to unchecked. Source of the layout:
-//! apache/parquet-format.
+//! arrow-rs takes what a page says that it expands to, up to 2 GB, and a list of as many lengths as a page says it has:
+//! some bytes can ask for more memory than there is, which ends the program. That holds up to parquet 60.1, which
+//! compares the compressed size of a page with what is left of the file, and reserves the size that it expands to
+//! unchecked. Source of the layout: apache/parquet-format.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -25,7 +25,7 @@ use super::wanted::BATCH_ROWS;
 /// Pages and dictionaries of all columns that are decoded at a time. Those that tracequet writes have some megabytes.
 const MAX_PAGES: u64 = 128 << 20;
 
-/// What the values of one batch may take.
+/// The memory that the values of one batch may take.
 const MAX_REPEATED: u64 = 256 << 20;
 
 /// Values of a page. tracequet writes 20,000, other writers a million.
@@ -40,8 +40,8 @@ const MAX_FOOTER: u64 = 64 << 20;
 /// Groups of columns in each other.
 const MAX_NESTED: usize = 32;
 
-/// How many bytes a header of a page is looked for in: they have about 60, and more where they have the least and
-/// greatest text.
+/// The number of bytes in which a header of a page is looked for: they have about 60, and more where they have the
+/// least and greatest text.
 const HEADER_BYTES: [u64; 2] = [4 << 10, 1 << 20];
 
 const DATA: i64 = 0;
@@ -68,7 +68,7 @@ pub(super) fn check_footer(file: &File, size: u64) -> Result<()> {
     }
 }
 
-/// How deep the columns are nested. They are in a list, each with the number of those below it.
+/// The depth of nested columns. They are in a list, each with the number of those below it.
 fn nesting(footer: &[u8]) -> Option<usize> {
     const SCHEMA: i64 = 2;
     const CHILDREN: i64 = 5;
@@ -103,7 +103,7 @@ fn nesting(footer: &[u8]) -> Option<usize> {
     Some(deepest)
 }
 
-/// What the header of a page says.
+/// The header of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     kind: i64,
@@ -177,8 +177,8 @@ impl Header {
         if !(0..=most).contains(&values) {
             return wrong(format!("a page of {values} values, of at most {most}"));
         }
-        // PLAIN, PLAIN_DICTIONARY, RLE, DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, RLE_DICTIONARY, BYTE_STREAM_SPLIT. With
-        // DELTA_BYTE_ARRAY, which tracequet does not write, a few bytes repeat a long text.
+        // PLAIN, PLAIN_DICTIONARY, RLE, DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, RLE_DICTIONARY,
+        // BYTE_STREAM_SPLIT. With DELTA_BYTE_ARRAY, which tracequet does not write, a few bytes repeat a long text.
         if !matches!(encoding, 0 | 2 | 3 | 5 | 6 | 8 | 9) {
             return wrong(format!("a page in encoding {encoding}"));
         }
@@ -186,12 +186,13 @@ impl Header {
     }
 }
 
-/// What a column of a row group declares that its pages expand to.
+/// The size that the pages of a column of a row group declare to expand to.
 fn declared(column: &ColumnChunkMetaData) -> u64 {
     u64::try_from(column.uncompressed_size()).unwrap_or_default()
 }
 
-/// The mean of the texts in that page of a column where it is greatest. Rows of a batch take no more than that each, and two pages.
+/// The mean of the texts in that page of a column where it is greatest. Rows of a batch take no more than that each,
+/// and two pages.
 fn mean_of_texts(file: &File, column: &ColumnChunkMetaData) -> Result<u64> {
     let (mut at, length) = column.byte_range();
     let (end, mut most) = (at.saturating_add(length), 0);
@@ -213,7 +214,8 @@ pub(super) struct Groups {
     kept: Vec<usize>,
     /// Bytes of the pages of all columns.
     held: Arc<AtomicU64>,
-    /// What a value takes at most: the longest one that a dictionary may repeat, and of texts in pages of many the mean.
+    /// The memory of a value at most: of the longest one that a dictionary may repeat, and of texts in pages of many
+    /// the mean.
     longest: u64,
 }
 
@@ -320,7 +322,7 @@ impl Iterator for Chunks {
 
 impl PageIterator for Chunks {}
 
-/// What a column holds of the bytes that all may hold.
+/// The part of a column of the bytes that all columns may hold.
 struct Held {
     all: Arc<AtomicU64>,
     dictionary: u64,
@@ -356,11 +358,11 @@ struct Pages {
     at: u64,
     end: u64,
     column: Arc<ColumnDescriptor>,
-    /// Its header, once it was checked.
+    /// The header of the next page, once it was checked.
     next: Option<Header>,
     /// Values in lists so far.
     listed: u64,
-    /// What the pages that are left may expand to.
+    /// The size that the pages which are left may expand to.
     declared: u64,
     longest: u64,
     held: Held,

@@ -31,7 +31,7 @@ pub(crate) fn footer(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
     footer_with(file, path, ArrowReaderOptions::new())
 }
 
-/// The same with the places and bounds of pages, if the file has them.
+/// The footer with the places and bounds of pages, if the file has them.
 pub(crate) fn footer_with_pages(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
     footer_with(file, path, ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional))
 }
@@ -93,7 +93,7 @@ fn parts_of(groups: &[RowGroupMetaData], rows: Option<&Range<u64>>) -> Vec<(usiz
     parts
 }
 
-/// Those rows among all of the row groups that are read.
+/// The selection of those rows among all of the row groups that are read.
 fn selection(groups: &[RowGroupMetaData], kept: &[(usize, Range<usize>)]) -> RowSelection {
     let mut selectors = Vec::with_capacity(kept.len() * 3);
     for (index, rows) in kept {
@@ -124,7 +124,7 @@ impl Iterator for ParquetBatches {
     }
 }
 
-/// What is wrong with a row group that says of a column that it lies outside the file.
+/// The fault of a row group with a column that lies outside the file.
 fn outside(group: &RowGroupMetaData, size: u64) -> Option<String> {
     let lies_inside = |column: &ColumnChunkMetaData| {
         let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
@@ -135,8 +135,8 @@ fn outside(group: &RowGroupMetaData, size: u64) -> Option<String> {
     Some(format!("the column {} lies outside the file of {size} bytes", column.column_path()))
 }
 
-/// Whether a row group may have values in a range, by its statistics. Those of an unsigned column are stored in the bits
-/// of a signed one.
+/// Whether a row group may have values in a range, by its statistics. Those of an unsigned column are stored in the
+/// bits of a signed one.
 fn may_have(group: &RowGroupMetaData, schema: &SchemaRef, range: &Between) -> bool {
     let Ok(field) = schema.field_with_name(&range.column) else { return true };
     let column = group.columns().iter().find(|column| column.column_path().string() == range.column);

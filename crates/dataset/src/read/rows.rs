@@ -7,7 +7,7 @@ use super::cells;
 pub use super::cells::{Cells, TypedColumn};
 use super::{Recording, Scan};
 
-/// What a column has in a row.
+/// The value of a column in a row.
 pub type ValueOf<'b, C> = <<C as TypedColumn>::Cells<'b> as Cells<'b>>::Value;
 
 /// A struct of some columns of a table. [`row!`](crate::row) makes one.
@@ -58,7 +58,8 @@ impl Recording<'_> {
         Ok(self.table(R::TABLE)?.scan().columns(R::COLUMNS.iter().copied()))
     }
 
-    /// Calls `take` with each row of the table. Fails when the recording has no such table, or the table lacks a column.
+    /// Calls `take` with each row of the table. Fails when the recording has no such table, or the table lacks a
+    /// column.
     pub fn each<R: Row>(&self, take: impl FnMut(R::Of<'_>) -> Result<()>) -> Result<()> {
         self.scan::<R>()?.each::<R>(take)
     }
@@ -77,8 +78,8 @@ impl Scan {
     }
 }
 
-/// Makes a struct of some columns of a table. Its fields have the names and types of the columns in `schemas/tables`; text is
-/// borrowed from the batch, and what may be null is an `Option`.
+/// Makes a struct of some columns of a table. Its fields have the names and types of the columns in `schemas/tables`;
+/// text is borrowed from the batch, and what may be null is an `Option`.
 ///
 /// ```
 /// tracequet_dataset::row! {

@@ -23,7 +23,7 @@ pub(super) struct Piece {
     path: PathBuf,
     /// The rows that belong to the table; without it all.
     rows: Option<Range<u64>>,
-    /// How many rows the file has, if some belong to others.
+    /// The number of rows of the file, if some belong to others.
     of: u64,
 }
 
@@ -47,7 +47,7 @@ impl Piece {
     fn open(&self) -> Result<File> {
         match (File::open(&self.path), &self.place) {
             (Err(e), Some((root, name))) if e.kind() == std::io::ErrorKind::NotFound => {
-                // It may move between two looks.
+                // The recording may move between two looks.
                 let moved =
                     (0..3).find_map(|_| File::open(place_of(root, name).unwrap_or_else(|| self.path.clone())).ok());
                 moved.ok_or_else(|| Error::io(&self.path)(e))
@@ -98,7 +98,7 @@ impl Table {
     }
 }
 
-/// What is to be read of a table.
+/// A scan of a table: the columns and the parts of the files that are to be read.
 #[derive(Clone, Debug)]
 #[must_use = "a scan reads nothing before `batches` is called"]
 pub struct Scan {
@@ -157,7 +157,7 @@ pub struct Batches {
     schema: SchemaRef,
     current: Kind,
     scan: Scan,
-    /// Those that come next.
+    /// The pieces that come next.
     pieces: std::vec::IntoIter<Piece>,
 }
 

@@ -1,4 +1,5 @@
-//! The compact protocol of Thrift, in which Parquet writes its footer and the headers of its pages, as far as bounds need it.
+//! The compact protocol of Thrift, in which Parquet writes its footer and the headers of its pages, as far as bounds
+//! need it.
 //!
 //! arrow-rs believes the lengths in them. Source: apache/thrift, doc/specs/thrift-compact-protocol.md.
 
@@ -53,7 +54,8 @@ impl<'b> Compact<'b> {
         Some((head & 15, count))
     }
 
-    /// Calls `field` with the id and the type of each field of a struct; it reads the value, or gives it back unread as `false`.
+    /// Calls `field` with the id and the type of each field of a struct; it reads the value, or gives it back unread as
+    /// `false`.
     pub fn each_field(&mut self, mut field: impl FnMut(&mut Self, i64, u8) -> Option<bool>) -> Option<()> {
         self.fields(0, &mut field)
     }

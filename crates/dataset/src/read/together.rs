@@ -9,7 +9,8 @@ use super::open::Dataset;
 use super::packed_rows::PackedRows;
 use super::table::Table;
 
-/// Rows of other recordings that are read and dropped between two that are wanted: opening a file again costs about as much.
+/// Rows of other recordings that are read and dropped between two that are wanted: opening a file again costs about as
+/// much.
 const MAX_BETWEEN: u64 = 1 << 10;
 
 /// Rows of a pack: of recordings, by their places among those that are wanted, and where the rows of each lie.
@@ -27,11 +28,12 @@ impl Stretch<'_> {
 }
 
 impl Dataset {
-    /// Reads a table of several recordings of the dataset, by their keys. Each batch comes with the place of its recording among
-    /// the keys; those of a recording come in the order of its rows. Returns which of the recordings have the table.
+    /// Reads a table of several recordings of the dataset, by their keys. Each batch comes with the place of its
+    /// recording among the keys; those of a recording come in the order of its rows. Returns which of the recordings
+    /// have the table.
     ///
-    /// `columns` names those that are read, of a table that is about to be read. In a dataset of many recordings opening files is
-    /// most of the work, so that of recordings in one pack its file is read once.
+    /// `columns` names those that are read, of a table that is about to be read. In a dataset of many recordings
+    /// opening files is most of the work, so that of recordings in one pack its file is read once.
     pub fn each_batch<'c>(
         &self,
         table: &str,

@@ -16,7 +16,7 @@ use crate::write::{read_manifest, read_small};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct TableFile {
-    /// Its name below the dataset, with `/`.
+    /// The name below the dataset, with `/`.
     pub name: String,
     /// The table.
     pub table: String,
@@ -29,13 +29,13 @@ pub struct TableFile {
 /// Something that lies below a dataset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its name below the dataset, with `/`.
+    /// The name below the dataset, with `/`.
     pub name: String,
-    /// What it is.
+    /// The kind of node.
     pub what: What,
 }
 
-/// What lies below a dataset.
+/// A kind of node below a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// A file of this size.
@@ -57,11 +57,11 @@ pub struct Files {
     unlisted: HashSet<String>,
     /// Files that are no tables.
     others: BTreeSet<String>,
-    /// What the manifest and the entries say against each other.
+    /// Contradictions between the manifest and the entries.
     wrong: Vec<(String, String)>,
 }
 
-/// What a manifest should say of the recordings.
+/// The summary of the recordings that a manifest should have.
 #[derive(Default)]
 struct Summary {
     /// The entries without their tables, by their keys.
@@ -93,7 +93,7 @@ impl Summary {
         self.packs.insert(name, recordings);
     }
 
-    /// What is not as a manifest says.
+    /// The difference from a manifest, as a sentence.
     fn differs_from(&self, lists: &Lists) -> Option<String> {
         let all = lists.inputs.iter().chain(&lists.failed);
         let summed: Vec<&Recorded> = all.filter(|recorded| !self.damaged.contains(&recorded.trace_id)).collect();
@@ -132,8 +132,8 @@ fn views_of(head: &Head, lists: &Lists) -> Option<String> {
 }
 
 impl Dataset {
-    /// The files that there should be, by the entries of the recordings, those of failed ones among them. Of a dataset of one
-    /// recording, by its manifest.
+    /// The files that there should be, by the entries of the recordings, those of failed ones among them. Of a dataset
+    /// of one recording, by its manifest.
     pub fn files(&self) -> Result<Files> {
         let others = [paths::MANIFEST, paths::VIEWS].map(str::to_owned).into();
         let mut files = Files { recordings: BTreeMap::new(), unlisted: HashSet::new(), others, wrong: Vec::new() };
@@ -209,8 +209,8 @@ impl Dataset {
         Ok(files)
     }
 
-    /// What lies below the directory. Links are not followed, and hidden names are left out: a run works in a hidden directory,
-    /// and what a killed one left there the next one removes.
+    /// The nodes below the directory. Links are not followed, and hidden names are left out: a run works in a hidden
+    /// directory, and what a killed one left there the next one removes.
     pub fn found(&self) -> Result<Vec<Found>> {
         let mut found = Vec::new();
         let mut folders = vec![String::new()];
@@ -267,7 +267,7 @@ impl Files {
         self.recordings.iter().map(|(key, files)| (key.as_str(), files.as_slice()))
     }
 
-    /// What is not as it should be, in the order of names, each with what is wrong: files that are missing, have
+    /// The faults in the order of names, each with its reason: files that are missing, have
     /// another size or are no files, and what belongs to nothing.
     pub fn wrong(&self, found: &[Found]) -> Vec<(String, String)> {
         let mut wrong = self.wrong.clone();

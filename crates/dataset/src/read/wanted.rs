@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Rows that a batch has at most.
 pub(super) const BATCH_ROWS: usize = 16 << 10;
 
-/// What is wanted of the table in a file.
+/// The parts of a table in a file that are wanted.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     pub path: PathBuf,

@@ -54,7 +54,7 @@ impl Batches {
         let fields = spec.schema.fields();
         let trace_id = fields.first().filter(|field| field.name() == TRACE_ID && arrays.len() + 1 == fields.len());
         if let Some(field) = trace_id {
-            // The same in every row: it names the recording in a dataset of several.
+            // The key is the same in every row: it names the recording in a dataset of several.
             let value = field.metadata().get("value").cloned().unwrap_or_default();
             let keys = Int32Array::from(vec![0; rows]);
             match DictionaryArray::try_new(keys, Arc::new(StringArray::from(vec![value]))) {
@@ -79,7 +79,7 @@ impl Batches {
 pub trait TableBuilder: Default {
     /// Name of the table and of its schema.
     const NAME: &'static str;
-    /// Its row.
+    /// The row of the table.
     type Row<'a>;
     /// Rows so far.
     fn rows(&self) -> usize;
@@ -94,7 +94,7 @@ pub trait TableBuilder: Default {
 /// The builder of one table; its number is `None` when the table is not wanted.
 pub(super) struct Slot<T> {
     builder: T,
-    /// What is counted of its text in [`Batches`].
+    /// The bytes of its text that count in [`Batches`].
     text_bytes: usize,
     number: Option<usize>,
 }

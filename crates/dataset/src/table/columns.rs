@@ -14,7 +14,7 @@ use tracequet_trace::utf16;
 
 /// A column while its rows are collected.
 pub trait Builder: Default {
-    /// What is pushed.
+    /// The value that is pushed.
     type Value<'a>;
     /// Adds a row.
     fn push(&mut self, value: Self::Value<'_>);
@@ -43,8 +43,8 @@ pub struct Optional<T: ArrowPrimitiveType> {
     nulls: NullBufferBuilder,
 }
 
-/// Takes the rows out of a vector, with no more memory than they need: a batch may wait long for its row group. The next
-/// batch will be about as large, and has room for that from the beginning.
+/// Takes the rows out of a vector, with no more memory than they need: a batch may wait long for its row group. The
+/// next batch will be about as large, and has room for that from the beginning.
 pub(super) fn emptied<T>(values: &mut Vec<T>) -> Vec<T> {
     let room = values.len() + values.len() / 8;
     let mut all = std::mem::replace(values, Vec::with_capacity(room));
@@ -168,8 +168,8 @@ impl TextBuffer {
         result
     }
 
-    /// Adds a row of the UTF-16 up to the first zero unit. Returns where that is, and whether something was replaced; adds
-    /// nothing when there is none.
+    /// Adds a row of the UTF-16 up to the first zero unit. Returns where that is, and whether something was replaced;
+    /// adds nothing when there is none.
     #[inline]
     pub fn push_utf16z(&mut self, bytes: &[u8]) -> Option<(usize, bool)> {
         let found = utf16::push_up_to_zero(bytes, &mut self.data)?;

@@ -13,14 +13,15 @@ use super::event_layout::{EventLayout, Mapping};
 use super::event_rows::EventRows;
 use super::undecoded::{NotExact, Undecoded};
 
-/// Batches that may be in the hands of the threads. The oldest is taken back, and waited for, when there are more: by their number and
-/// never by which is ready, so that the order of batches does not depend on timing.
+/// Batches that may be in the hands of the threads. The oldest is taken back, and waited for, when there are more: by
+/// their number and never by which is ready, so that the order of batches does not depend on timing.
 const ON_THE_WAY: usize = 4;
 
 /// Bytes of these batches together. A larger batch is waited for at once.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Threads at most. On recordings of many small events, decoding takes about as long as the rest of the reading thread's work.
+/// Threads at most. On recordings of many small events, decoding takes about as long as the rest of the reading
+/// thread's work.
 const MAX_THREADS: usize = 2;
 
 /// Batches of fewer rows are decoded at once: to hand them over takes longer.
@@ -124,7 +125,8 @@ impl Decoders {
         }
     }
 
-    /// Chooses the thread for the next batch, and starts it if it was not started yet. `None` on a machine with one processor.
+    /// Chooses the thread for the next batch, and starts it if it was not started yet. `None` on a machine with one
+    /// processor.
     fn thread(&mut self) -> Option<usize> {
         if self.left > 0 {
             self.left -= 1;

@@ -34,7 +34,8 @@ struct FieldColumn {
     column: PayloadColumn,
 }
 
-/// How events of one type go into their table: where each field's column is. Types of one layout share all but the type.
+/// The way of events of one type into their table: where each field's column is. Types of one layout share all but the
+/// type.
 #[derive(Clone)]
 pub(super) struct Mapping {
     /// The type.
@@ -49,8 +50,8 @@ pub(super) struct Mapping {
 }
 
 impl Mapping {
-    /// The part of a payload that is decoded, and whether it is only the part before the rows: if all rows are in another table, these need
-    /// not be kept.
+    /// The part of a payload that is decoded, and whether it is only the part before the rows: if all rows are in
+    /// another table, these need not be kept.
     pub(super) fn needed<'p>(&self, payload: &'p [u8]) -> (&'p [u8], bool) {
         let is_sized = matches!(&self.info.decoding, Decoding::Catalogue { sized, .. } if !sized.is_empty());
         let rows = self.rows.as_ref().filter(|_| !is_sized);
@@ -84,8 +85,8 @@ fn without_rows(plan: &mut Arc<Plan>, info: &EventInfo) {
 }
 
 impl EventLayout {
-    /// For an event: the union of all versions that its provider is known to have. Its fields become `max_leaves` columns of
-    /// Parquet at most.
+    /// For an event: the union of all versions that its provider is known to have. Its fields become `max_leaves`
+    /// columns of Parquet at most.
     pub(super) fn new(info: &EventInfo, pointer_size: u8, max_leaves: usize) -> EventLayout {
         let mut table = EventLayout {
             names: Vec::new(),
@@ -118,7 +119,7 @@ impl EventLayout {
         self.columns.iter().map(|column| leaves(&column.node)).sum()
     }
 
-    /// How many columns the fields have.
+    /// The number of columns of the fields.
     pub(super) fn len(&self) -> usize {
         self.columns.len()
     }
@@ -169,8 +170,8 @@ impl EventLayout {
         }
     }
 
-    /// The column that a field goes into: the same name in one plan twice is two columns; in two versions it is one, if the types
-    /// agree. `placed` says which columns have a field already.
+    /// The column that a field goes into: the same name in one plan twice is two columns; in two versions it is one, if
+    /// the types agree. `placed` says which columns have a field already.
     fn place(&self, name: &str, fresh: &PayloadColumn, placed: &mut [bool]) -> Option<usize> {
         let mut known = self.by_name.get(name).into_iter().flatten().copied();
         let found = known.find(|index| {
@@ -192,8 +193,8 @@ impl EventLayout {
         self.columns.push(column);
     }
 
-    /// How events of a type go into the table; `None` when their layout is another one. `last` is what was found out for the
-    /// type before it.
+    /// The mapping of a type of events into the table; `None` when their layout is another one. `last` is what was
+    /// found out for the type before it.
     pub(super) fn mapping(&self, info: &EventInfo, last: Option<&Mapping>) -> Option<Mapping> {
         let mut plan = info.decoding.plan().cloned().unwrap_or_default();
         let is_same = |last: &&Mapping| last.info.decoding.plan().is_some_and(|known| Arc::ptr_eq(known, &plan));

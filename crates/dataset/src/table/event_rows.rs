@@ -26,7 +26,7 @@ pub(super) struct EventRows {
     payloads: usize,
 }
 
-/// How a payload went into its table.
+/// The way in which a payload went into its table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Decoded {
     /// By its plan; how it fitted.
@@ -52,7 +52,8 @@ impl EventRows {
         self.header.extend(rows, clock);
     }
 
-    /// Adds the payload of the next event; of one whose rows are in another table, and all there, only what is before them (`is_head`).
+    /// Adds the payload of the next event; of one whose rows are in another table, and all there, only what is before
+    /// them (`is_head`).
     pub(super) fn payload(
         &mut self,
         layout: &EventLayout,

@@ -40,8 +40,8 @@ pub use undecoded::{MAX_SHORT, NotExact, ShortPayload};
 /// Bytes that all payload tables hold together before the large ones are handed on.
 const PAYLOAD_BYTES: usize = 16 << 20;
 
-/// Rows of a batch after which the columns that it was decoded into are used again, and tables of which they are kept. Columns keep
-/// the memory of their last batch.
+/// Rows of a batch after which the columns that it was decoded into are used again, and tables of which they are kept.
+/// Columns keep the memory of their last batch.
 const REUSED_ROWS: usize = 4 << 10;
 const REUSED_TABLES: usize = 8;
 
@@ -51,7 +51,8 @@ const MAX_EVENT_TABLES: usize = 512;
 /// Columns that the fields of one kind of event become, at most. An encoder takes some 36 KB for each while it writes.
 const MAX_EVENT_COLUMNS: usize = 1 << 10;
 
-/// The same of all payload tables together. Fields beyond have no column of their own; their payloads are kept raw.
+/// The limit of columns of all payload tables together. Fields beyond have no column of their own; their payloads are
+/// kept raw.
 const MAX_COLUMNS: usize = 16 << 10;
 
 /// The tables of one recording.
@@ -69,8 +70,8 @@ pub struct Tables {
     columns_left: usize,
     decoders: Decoders,
     not_exact: Vec<NotExact>,
-    /// The buffers of a batch that was decoded, for the next batch of a table that fills batches. They are as large as a batch was: in
-    /// each of some hundred tables they would take far more than [`PAYLOAD_BYTES`].
+    /// The buffers of a batch that was decoded, for the next batch of a table that fills batches. They are as large as
+    /// a batch was: in each of some hundred tables they would take far more than [`PAYLOAD_BYTES`].
     emptied: Option<Undecoded>,
     /// The tables that keep columns for their next batch, the least recently used first.
     reused: VecDeque<usize>,

@@ -1,4 +1,5 @@
-//! Names of payload tables: `event/<provider>/<event>`. They are valid paths on every system, and unique without regard to case.
+//! Names of payload tables: `event/<provider>/<event>`. They are valid paths on every system, and unique without regard
+//! to case.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,8 +21,8 @@ impl Names {
         self.tables.get(key).cloned().unwrap_or_default()
     }
 
-    /// Gives the table `slot` a name. A second layout of the same event is named after its version; where `layout` is given,
-    /// it is a part of the name.
+    /// Gives the table `slot` a name. A second layout of the same event is named after its version; where `layout` is
+    /// given, it is a part of the name.
     pub fn add(&mut self, key: &EventKey, version: u32, slot: usize, layout: Option<&str>) -> String {
         let (provider, id, event) = key;
         let mut base = format!("event/{}/{}", safe(provider), safe(event));
@@ -40,13 +41,13 @@ impl Names {
     }
 }
 
-/// Characters and bytes of a part of a path, at most: with a suffix and an extension it has to stay below the 255 bytes that
-/// most file systems allow.
+/// Characters and bytes of a part of a path, at most: with a suffix and an extension it has to stay below the 255 bytes
+/// that most file systems allow.
 const MAX_CHARS: usize = 80;
 const MAX_BYTES: usize = 160;
 
-/// A part of a path: letters, digits, `.`, `-` and `_`, of bounded length, no device name of Windows. A name that is longer than
-/// that is cut, and a hash of the whole takes the place of its end.
+/// A part of a path: letters, digits, `.`, `-` and `_`, of bounded length, no device name of Windows. A name that is
+/// longer than that is cut, and a hash of the whole takes the place of its end.
 pub fn safe(name: &str) -> String {
     let keep = |c: char| if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
     let mut out: String = name.chars().map(keep).take(MAX_CHARS).collect();

@@ -145,7 +145,7 @@ impl PayloadColumn {
         }
     }
 
-    /// How wide a plain number is, to let the widest version of a field decide; `None` for everything else.
+    /// The width of a plain number, to let the widest version of a field decide; `None` for everything else.
     pub fn width(&self) -> Option<(bool, u8)> {
         Some(match self {
             PayloadColumn::U8(_) => (false, 1),

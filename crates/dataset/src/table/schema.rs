@@ -17,7 +17,7 @@ pub const SCHEMA_VERSION: u32 = 11;
 pub struct TableSchema {
     /// Name.
     pub name: String,
-    /// What a row is.
+    /// The meaning of a row.
     pub doc: String,
     /// Tables are shown in this order.
     #[serde(skip_serializing)]
@@ -35,8 +35,8 @@ pub struct TableSchema {
 pub struct ColumnSchema {
     /// Name.
     pub name: String,
-    /// `uint8` to `uint64`, `int64`, `float64`, `bool`, `timestamp` (microseconds, UTC), `text`, `label` (one of few words),
-    /// `list<uint64>`.
+    /// `uint8` to `uint64`, `int64`, `float64`, `bool`, `timestamp` (microseconds, UTC), `text`, `label` (one of few
+    /// words), `list<uint64>`.
     #[serde(rename = "type")]
     pub kind: String,
     /// Unit of the values, when they have one.
@@ -45,15 +45,16 @@ pub struct ColumnSchema {
     /// Whether it may be null.
     #[serde(default)]
     pub nullable: bool,
-    /// What it means.
+    /// The meaning.
     pub doc: String,
-    /// How it is encoded in Parquet, chosen by measurement.
+    /// The encoding in Parquet, chosen by measurement.
     pub encoding: Encoding,
 }
 
 /// Key in the metadata of an Arrow field whose value is the unit of the column.
 ///
-/// What columns mean is not in files: it would make a small recording half as large again. [`TableSchema::documented`] has it.
+/// The key of the unit in the metadata of a column. Meanings are not in files: they would make a small recording half
+/// as large again. [`TableSchema::documented`] has them.
 pub const UNIT: &str = "unit";
 
 /// Key of what a column or a table means, in metadata of schemas that are not written.
@@ -99,8 +100,8 @@ impl TableSchema {
         Ok(Arc::new(Schema::new(self.columns.iter().map(field).collect::<Result<Vec<_>>>()?)))
     }
 
-    /// The same columns with unit and meaning in the metadata of each that this table has, and the meaning of the table: for people
-    /// who look at the schema. `schema` may have other columns, too.
+    /// The columns with unit and meaning in the metadata of each that this table has, and the meaning of the table: for
+    /// people who look at the schema. `schema` may have other columns, too.
     pub fn documented(&self, schema: &Schema) -> Schema {
         let documented = |field: &FieldRef| {
             let Some(column) = self.columns.iter().find(|column| column.name == *field.name()) else {
@@ -117,7 +118,7 @@ impl TableSchema {
         Schema::new_with_metadata(fields, metadata)
     }
 
-    /// What the sink has to know of the table.
+    /// The facts about the table that the sink has to know.
     pub fn spec(&self) -> Result<TableSpec> {
         Ok(TableSpec {
             name: self.name.clone(),

@@ -11,7 +11,8 @@ pub struct Selection {
     needed: Vec<&'static str>,
 }
 
-/// The name of a group of tables, for fleets: what rules, comparisons and lists of findings need, and what makes runs comparable.
+/// The name of a group of tables, for fleets: what rules, comparisons and lists of findings need, and what makes runs
+/// comparable.
 pub const FIGURES: &str = "figures";
 /// The tables of that group.
 pub const TABLES_OF_FIGURES: [&str; 10] = [
@@ -65,7 +66,7 @@ impl Selection {
         Selection { names: vec!["trace".to_owned()], needed: Vec::new() }
     }
 
-    /// The same, with tables that others are made of. They are made, and not [asked for](Selection::asks_for).
+    /// The selection with tables that others are made of. They are made, and not [asked for](Selection::asks_for).
     pub fn with_needed(&self, tables: Vec<&'static str>) -> Selection {
         Selection { names: self.names.clone(), needed: tables }
     }
@@ -75,7 +76,8 @@ impl Selection {
         self.asks_for(table) || self.needed.contains(&table)
     }
 
-    /// Whether a table is wanted. `trace`, `trace_label` and `diagnostic` always are: they say what it is, and what was lost.
+    /// Whether a table is wanted. `trace`, `trace_label` and `diagnostic` always are: they say what it is, and what was
+    /// lost.
     pub fn asks_for(&self, table: &str) -> bool {
         self.names.is_empty()
             || matches!(table, "trace" | "trace_label" | "diagnostic")

@@ -11,7 +11,7 @@ use crate::table_spec::{Encoding, TableSpec};
 /// The column that names the recording in a dataset of several.
 pub(super) const TRACE_ID: &str = "trace_id";
 
-/// What a dataset asks of all of its tables alike.
+/// The shape that all tables of a dataset share.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
     /// Key of the recording, for a first column `trace_id`.

@@ -59,7 +59,7 @@ struct Row {
 pub struct NotExact {
     /// The kind.
     pub event_type: TypeId,
-    /// What is known of it.
+    /// The type of the event.
     pub info: EventInfo,
     /// Events that are kept raw.
     pub raw: u64,
@@ -78,7 +78,7 @@ pub struct NotExact {
 pub struct ShortPayload {
     /// Where it stands in the recording.
     pub offset: u64,
-    /// Its bytes.
+    /// The bytes of the payloads.
     pub bytes: usize,
     /// The field that is not whole.
     pub field: String,
@@ -131,7 +131,8 @@ impl Undecoded {
         self.bytes
     }
 
-    /// Decodes the events into `rows`, and empties this batch. Returns, for each kind, the counts of events that do not fit their columns.
+    /// Decodes the events into `rows`, and empties this batch. Returns, for each kind, the counts of events that do not
+    /// fit their columns.
     pub(super) fn decode(
         &mut self,
         rows: &mut EventRows,

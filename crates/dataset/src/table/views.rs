@@ -1,22 +1,22 @@
 //! `views.sql`: every table as a DuckDB view, and the views and macros of `schemas/views/*.sql` on top of them.
 //!
-//! Every view has the column `trace_id` and joins on it, in a dataset of one recording as well, so that there is one text of
-//! each for all layouts.
+//! Every view has the column `trace_id` and joins on it, in a dataset of one recording as well, so that there is one
+//! text of each for all layouts.
 
 use std::fmt::Write;
 
 use crate::format::Format;
 
-/// How the files of a dataset are laid out and written.
+/// The layout and the reader of the files of a dataset.
 #[derive(Clone, Copy, Debug)]
 pub struct Files<'a> {
     /// The key of the recording when each table is one file; `None` for `OUT/<table>/trace=<key>/`.
     pub only_trace: Option<&'a str>,
-    /// What DuckDB reads the tables with.
+    /// The reader of the tables.
     pub read_by: ReadBy<'a>,
 }
 
-/// What reads the tables.
+/// A reader of the tables in DuckDB.
 #[derive(Clone, Copy, Debug)]
 pub enum ReadBy<'a> {
     /// DuckDB: Parquet files, at names without a folder.
@@ -93,7 +93,7 @@ pub fn sql(tables: &[&str], files: Files<'_>) -> String {
 
 /// The views and macros for questions that these tables can answer, each by its name and behind those that it needs.
 pub fn questions(tables: &[&str]) -> Vec<(&'static str, &'static str)> {
-    // What a view needs is a table or another view.
+    // A view needs tables and other views.
     let mut known: Vec<&str> = tables.to_vec();
     let mut left: Vec<_> = tracequet_schemas::VIEWS.to_vec();
     let mut found = Vec::new();
@@ -113,8 +113,8 @@ pub fn questions(tables: &[&str]) -> Vec<(&'static str, &'static str)> {
     }
 }
 
-/// Among several recordings the layout of a described event is a part of its table's name. Where an event has only one, the
-/// name without it is good, too.
+/// Among several recordings the layout of a described event is a part of its table's name. Where an event has only one,
+/// the name without it is good, too.
 fn of_one_layout(tables: &[&str]) -> String {
     let mut out = String::new();
     for name in tables {

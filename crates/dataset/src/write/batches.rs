@@ -6,7 +6,7 @@ use arrow_array::RecordBatch;
 use super::order::Order;
 use super::{DatasetWriter, TableId, TableSpec, WrittenTable};
 
-/// What takes the tables of recordings.
+/// A sink, which takes the tables of recordings.
 pub trait TableSink {
     /// Declares a table. It exists from here on, even when no rows come.
     fn table(&mut self, spec: TableSpec) -> Result<TableId>;
@@ -14,7 +14,8 @@ pub trait TableSink {
     /// Takes rows of a table.
     fn write(&mut self, table: TableId, batch: RecordBatch) -> Result<()>;
 
-    /// Ends all open tables, each with `metadata`, and says what they have become, in the order in which they were declared.
+    /// Ends all open tables, each with `metadata`, and says what they have become, in the order in which they were
+    /// declared.
     fn close_tables(&mut self, metadata: &[(String, String)]) -> Result<Vec<WrittenTable>>;
 
     /// An error when there is no sense in reading on. Called now and then, also while no rows come.
@@ -47,7 +48,8 @@ impl TableSink for DatasetWriter {
     }
 }
 
-/// Hands the rows of each table to a function, in batches whose rows are in the order of the table, as in an Arrow IPC file.
+/// Hands the rows of each table to a function, in batches whose rows are in the order of the table, as in an Arrow IPC
+/// file.
 pub struct BatchSink<'f> {
     tables: Vec<BatchTable>,
     /// Tables before this one are closed.

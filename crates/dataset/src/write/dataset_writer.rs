@@ -16,8 +16,8 @@ use super::{DatasetOptions, TableId, TableSpec, WrittenTable, properties};
 /// Bytes of all row groups that have not ended, as batches, and of their encoders.
 const OPEN_BYTES: usize = 64 << 20;
 
-/// A dataset in the making: tables are declared, filled and closed, and [`DatasetWriter::commit`] puts the whole in place.
-/// Dropped without a commit, it leaves nothing behind.
+/// A dataset in the making: tables are declared, filled and closed, and [`DatasetWriter::commit`] puts the whole in
+/// place. Dropped without a commit, it leaves nothing behind.
 ///
 /// A failure of an encoding thread comes out of the next call, and nothing can be committed after it.
 pub struct DatasetWriter {
@@ -35,10 +35,10 @@ pub struct DatasetWriter {
     open_bytes: usize,
 }
 
-/// What [`DatasetWriter::finished`] gives: a hidden directory, and the files in it that have a place in the dataset.
+/// The result of [`DatasetWriter::finished`]: a hidden directory, and the files in it that have a place in the dataset.
 pub(super) struct Finished {
     pub(super) staging: Arc<Staging>,
-    /// What the names of its files begin with there.
+    /// The first part of the names of its files there.
     pub(super) prefix: String,
     pub(super) files: Vec<FinishedFile>,
 }
@@ -70,7 +70,8 @@ impl DatasetWriter {
         Ok(DatasetWriter::growing_in(Arc::new(Staging::inside(folder)?), encoders, options, Some(String::new())))
     }
 
-    /// The same beside the files of others, where a recording has so few that a directory for each would be most of the work.
+    /// A part beside the files of others, where a recording has so few that a directory for each would be most of the
+    /// work.
     pub fn part_beside(others: &mut Shelf, encoders: Arc<Encoders>, options: DatasetOptions) -> Result<DatasetWriter> {
         properties::check(options.format, options.compression)?;
         let (staging, prefix) = others.place()?;
@@ -120,7 +121,8 @@ impl DatasetWriter {
         self.options.partition = partition;
     }
 
-    /// Declares a table. It will have a file even when no rows are written, unless [`DatasetOptions::elsewhere`] names it.
+    /// Declares a table. It will have a file even when no rows are written, unless [`DatasetOptions::elsewhere`] names
+    /// it.
     pub fn table(&mut self, spec: TableSpec) -> Result<TableId> {
         let (format, compression) = (self.options.format, self.options.compression);
         let place = super::table_path(&spec.name, self.options.partition.as_deref(), format);

@@ -1,9 +1,10 @@
 //! A dataset of several recordings in a directory.
 //!
-//! The files of a recording are written side by side in a hidden directory, then each is moved to `<table>/trace=<key>/`, and then
-//! its entry appears by a rename. Whoever moves files holds the lock of the dataset. Before the first file moves,
-//! `manifest/<key>.json.half` says that they will: the next run takes away what a killed one left half there. Recordings that
-//! are ready at the same time are put together, so that they wait for the disk once.
+//! The files of a recording are written side by side in a hidden directory, then each is moved to
+//! `<table>/trace=<key>/`, and then its entry appears by a rename. Whoever moves files holds the lock of the dataset.
+//! Before the first file moves, `manifest/<key>.json.half` says that they will: the next run takes away what a killed
+//! one left half there. Recordings that are ready at the same time are put together, so that they wait for the disk
+//! once.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -39,7 +40,8 @@ impl Directory {
         Directory { root: root.into(), durable }
     }
 
-    /// The same for what does not last: parts of a recording that something else will take the place of.
+    /// The directory without syncing, for what does not last: parts of a recording that something else will take the
+    /// place of.
     pub fn without_syncing(&self) -> Directory {
         Directory::new(&self.root, false)
     }
@@ -49,8 +51,8 @@ impl Directory {
         &self.root
     }
 
-    /// Adds a part of a recording that is still written: a file for each of its tables. Each appears whole, and none changes
-    /// afterwards.
+    /// Adds a part of a recording that is still written: a file for each of its tables. Each appears whole, and none
+    /// changes afterwards.
     pub(super) fn add_part(&self, key: &str, number: u32, part: DatasetWriter) -> Result<()> {
         let Finished { staging, files, .. } = part.finished()?;
         if self.durable {
@@ -68,8 +70,8 @@ impl Directory {
         self.write_entry(key, entry)
     }
 
-    /// Puts a recording in the place of its parts, table by table, and then its entry. Who reads a table meanwhile finds all
-    /// parts or the whole. `before` is an entry that names all tables.
+    /// Puts a recording in the place of its parts, table by table, and then its entry. Who reads a table meanwhile
+    /// finds all parts or the whole. `before` is an entry that names all tables.
     pub fn finish(&self, key: &str, whole: DatasetWriter, before: &[u8], entry: &[u8]) -> Result<()> {
         let Finished { staging, files, .. } = whole.finished()?;
         // A folder for each, since what takes the place of all parts at once is their folder.
@@ -135,7 +137,8 @@ impl Directory {
         Ok(())
     }
 
-    /// Writes a file in one step: under a fresh name, which [`Storage::open`] removes when it was left behind, and then a move.
+    /// Writes a file in one step: under a fresh name, which [`Storage::open`] removes when it was left behind, and then
+    /// a move.
     fn replace(&self, path: &Path, fresh_name: &str, bytes: &[u8]) -> Result<()> {
         let fresh = self.fresh(fresh_name);
         self.write(&fresh, bytes)?;
@@ -161,7 +164,8 @@ impl Directory {
         others.iter().try_for_each(|path| remove_all(path))
     }
 
-    /// Brings the file of new labels to its place, if the entry of the recording has these labels already: the note is a copy of it.
+    /// Brings the file of new labels to its place, if the entry of the recording has these labels already: the note is
+    /// a copy of it.
     fn settle_labels(&self, key: &str) -> Result<()> {
         let text = |path: &Path| entries::read_small(path).ok();
         for format in Format::ALL {
@@ -182,8 +186,8 @@ impl Directory {
         remove_all(&self.half(key))
     }
 
-    /// Removes the files of tables that the entry of a recording does not name, or says have none, and the note that there may be some. An entry that
-    /// is damaged names nothing, and nothing is removed.
+    /// Removes the files of tables that the entry of a recording does not name, or says have none, and the note that
+    /// there may be some. An entry that is damaged names nothing, and nothing is removed.
     fn remove_unnamed(&self, key: &str) -> Result<()> {
         let entry = self.entry(key)?.and_then(|entry| Entry::parse(key, &entry.ok()?.1).ok());
         if let Some(entry) = entry {
@@ -417,7 +421,7 @@ impl Storage for Directory {
 
     fn abandon(&self, new: &[&NewRecording]) {
         for key in new.iter().map(|new| new.key()).filter(|key| fs::symlink_metadata(self.half(key)).is_ok()) {
-            // What cannot be removed now, the next run removes.
+            // A half that cannot be removed now, the next run removes.
             let _ = self.remove_half(key);
         }
     }
@@ -519,7 +523,7 @@ fn folder_of(path: &Path) -> PathBuf {
 /// Makes the folder of a recording that has no file of a table yet.
 fn fresh_folder(folder: &Path) -> Result<()> {
     match fs::create_dir(folder) {
-        // What lies there is abandoned: the recording has no entry.
+        // A folder that lies there is abandoned: the recording has no entry.
         Err(e) if e.kind() == ErrorKind::AlreadyExists => remove_all(folder).and_then(|()| make_folder(folder)),
         // The table is new.
         Err(e) if e.kind() == ErrorKind::NotFound => make_folder(folder),
@@ -535,7 +539,8 @@ fn move_file(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(Error::io(to))
 }
 
-/// When a file was written or took its name. One that was written long ago, and was put there just now, has changed just now.
+/// When a file was written or took its name. One that was written long ago, and was put there just now, has changed
+/// just now.
 fn changed(found: &fs::Metadata) -> Option<SystemTime> {
     let written = found.modified().ok()?;
     #[cfg(unix)]

@@ -1,4 +1,5 @@
-//! Makes written files last before a dataset takes its place, so that a loss of power leaves the old one or the new one.
+//! Makes written files last before a dataset takes its place, so that a loss of power leaves the old one or the new
+//! one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -21,17 +22,18 @@ enum Share<'s> {
 /// other programs wrote, but not once for each file.
 const MANY: usize = 1024;
 
-/// What all programs together may have written that is not on a disk yet, in KB, for fewer files to be synced in one go.
+/// The bytes that all programs together may have written that are not on a disk yet, in KB, for fewer files to be
+/// synced in one go.
 const LITTLE_KB: u64 = 256 << 10;
 
-/// Writes a new file, and syncs it if it is `durable`. Removes what lies there: it was left behind, and may be a link. Also removes a file
-/// that cannot be written whole, as on a full disk.
+/// Writes a new file, and syncs it if it is `durable`. Removes what lies there: it was left behind, and may be a link.
+/// Also removes a file that cannot be written whole, as on a full disk.
 pub(super) fn write_new(path: &Path, bytes: &[u8], durable: bool) -> Result<()> {
     remove_all(path)?;
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(Error::io(path))?;
     let written = file.write_all(bytes).and_then(|()| if durable { file.sync_all() } else { Ok(()) });
     written.map_err(|error| {
-        // What cannot be removed now, the next run removes.
+        // A file that cannot be removed now, the next run removes.
         let _ = fs::remove_file(path);
         Error::io(path)(error)
     })

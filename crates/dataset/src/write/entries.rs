@@ -29,8 +29,8 @@ fn read_up_to(bytes: u64, path: &Path) -> std::io::Result<Vec<u8>> {
 /// The bytes of an entry, or why they cannot be read.
 pub type EntryBytes = std::result::Result<Vec<u8>, DamagedEntry>;
 
-/// The recordings of a dataset that have an entry of their own, but for some keys: key and entry, in the order of keys. None if it has
-/// no folder of entries.
+/// The recordings of a dataset that have an entry of their own, but for some keys: key and entry, in the order of keys.
+/// None if it has no folder of entries.
 pub fn entries_but(root: &Path, is_out: impl Fn(&str) -> bool) -> Result<Vec<(String, EntryBytes)>> {
     let names = names(&root.join(paths::ENTRIES))?;
     let keys = names.iter().filter_map(|name| paths::key_of_entry(name)).filter(|key| !is_out(key));

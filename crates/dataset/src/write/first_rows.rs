@@ -1,4 +1,5 @@
-//! What the first rows of a table say of its columns. Known when its writer is made, and decides on their encodings.
+//! The first rows of a table, and what they say of its columns. Known when its writer is made, and decides on their
+//! encodings.
 
 use std::collections::HashSet;
 use std::hash::Hash;
@@ -17,8 +18,8 @@ const SAMPLE: usize = 8 << 10;
 pub(super) struct FirstRows {
     /// Bytes of each column; empty unless these are all rows of the table.
     pub(super) sizes: Vec<usize>,
-    /// For each column, whether its values are too varied for a dictionary: more than half of the first ones are distinct.
-    /// A column with few values is not judged, nor are lists.
+    /// For each column, whether its values are too varied for a dictionary: more than half of the first ones are
+    /// distinct. A column with few values is not judged, nor are lists.
     pub(super) varied: Vec<bool>,
 }
 

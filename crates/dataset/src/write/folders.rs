@@ -1,5 +1,5 @@
-//! The folders of a recording in those of the tables of a dataset. Nothing is written, moved or removed behind a link: what a link
-//! leads to is not a part of the dataset.
+//! The folders of a recording in those of the tables of a dataset. Nothing is written, moved or removed behind a link:
+//! what a link leads to is not a part of the dataset.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -29,8 +29,8 @@ pub(super) fn place(root: &Path, name: &Path) -> Result<PathBuf> {
     Ok(place)
 }
 
-/// The folders that a recording has, in whatever tables. They are looked for where tables can be, because what an entry says of
-/// them may be damaged.
+/// The folders that a recording has, in whatever tables. They are looked for where tables can be, because what an entry
+/// says of them may be damaged.
 pub(super) fn of_recording(root: &Path, key: &str) -> Result<Vec<PathBuf>> {
     let partition = paths::partition(key);
     let mut found = Vec::new();
@@ -51,7 +51,7 @@ pub(super) fn of_recording(root: &Path, key: &str) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// What can be the folder of a table: `NAME` and `event/PROVIDER/EVENT`.
+/// The folders that can be those of tables: `NAME` and `event/PROVIDER/EVENT`.
 pub(super) fn of_tables(root: &Path) -> Result<Vec<PathBuf>> {
     let mut tables = Vec::new();
     let mut payloads = Vec::new();
@@ -75,8 +75,8 @@ pub(super) fn of_tables(root: &Path) -> Result<Vec<PathBuf>> {
     Ok(tables)
 }
 
-/// What is in a folder. Hidden names are those of directories in which a run works, and at the end of names of tables those of
-/// events.
+/// The folders in a folder. Hidden names are those of directories in which a run works, and at the end of names of
+/// tables those of events.
 fn below(folder: &Path, with_hidden: bool) -> Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,

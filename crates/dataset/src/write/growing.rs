@@ -9,7 +9,7 @@ static GROWING: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 /// Held during a commit. Other threads may begin and end datasets meanwhile.
 static COMMITTING: Mutex<()> = Mutex::new(());
 
-/// How often a directory is removed into which other threads still write.
+/// The number of attempts to remove a directory into which other threads still write.
 const ATTEMPTS: u32 = 20;
 
 #[derive(Debug)]
@@ -29,8 +29,9 @@ pub(super) struct Committing {
 pub struct Growing(PathBuf);
 
 impl Growing {
-    /// Makes a directory and puts it on the list, with the parents that are made for it. [`abandon_all`] waits until this is done, so
-    /// that it removes the directory as well. Called after [`abandon_all`], this waits until the process ends.
+    /// Makes a directory and puts it on the list, with the parents that are made for it. [`abandon_all`] waits until
+    /// this is done, so that it removes the directory as well. Called after [`abandon_all`], this waits until the
+    /// process ends.
     pub fn make<F: AsRef<Path>, E>(
         parents: &[PathBuf],
         make: impl FnOnce() -> Result<F, E>,

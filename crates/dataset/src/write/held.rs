@@ -16,9 +16,9 @@ pub struct HeldTables {
 /// A table, with all its rows.
 #[derive(Debug)]
 pub struct HeldTable {
-    /// What it is.
+    /// The table.
     pub spec: TableSpec,
-    /// Its rows, as they came.
+    /// The rows, as they came.
     pub batches: Vec<RecordBatch>,
 }
 
@@ -28,14 +28,14 @@ impl HeldTables {
         self.tables.iter()
     }
 
-    /// The same, to be written elsewhere.
+    /// The tables, to be written elsewhere.
     pub fn into_tables(self) -> Vec<HeldTable> {
         self.tables
     }
 }
 
 impl HeldTable {
-    /// How many rows it has.
+    /// The number of rows.
     pub fn rows(&self) -> u64 {
         self.batches.iter().map(|batch| batch.num_rows() as u64).sum()
     }
@@ -62,7 +62,7 @@ impl TableSink for HeldTables {
         Ok(())
     }
 
-    /// How many bytes a table has in a file is not known here: 0 of each.
+    /// The number of bytes of a table in a file is not known here: 0 of each.
     fn close_tables(&mut self, _: &[(String, String)]) -> Result<Vec<WrittenTable>> {
         let closed = self.tables.get(self.first_open..).unwrap_or_default();
         let written = closed.iter().map(|table| WrittenTable {

@@ -1,12 +1,12 @@
 //! A growing dataset of several recordings: each recording appears complete, also with several writers.
 //!
-//! `manifest/<key>.json` is the entry of a recording: what has no entry is not in the dataset. First the files of a recording get
-//! to `<table>/trace=<key>/`, then its entry appears in one step. Who removes it begins with the entry. A table of which a
-//! recording has no rows has no file: `<table>/trace=none/` has one without rows, once for the dataset. `manifest.json` sums the
-//! entries up, so that a run reads only those that came since.
+//! `manifest/<key>.json` is the entry of a recording: what has no entry is not in the dataset. First the files of a
+//! recording get to `<table>/trace=<key>/`, then its entry appears in one step. Who removes it begins with the entry. A
+//! table of which a recording has no rows has no file: `<table>/trace=none/` has one without rows, once for the
+//! dataset. `manifest.json` sums the entries up, so that a run reads only those that came since.
 //!
-//! That is the same in a directory ([`Directory`](super::Directory)) and in an object store. How a step is done is not: a
-//! [`Storage`] does them.
+//! That is the same in a directory ([`Directory`](super::Directory)) and in an object store. How a step is done is not:
+//! a [`Storage`] does them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ use crate::format::{
     hash_of, living, paths, recorded_with,
 };
 
-/// How often a summary is made again after another writer has written one.
+/// The number of times that a summary is made again after another writer has written one.
 const ATTEMPTS: u32 = 30;
 
 /// Texts of packs that are kept in memory, since the next question may be about the same one.
@@ -36,7 +36,7 @@ pub struct Lake {
     storage: Box<dyn Storage>,
     /// The version of the tables of this program.
     schema_version: u32,
-    /// What was summed up last.
+    /// The summary that was made last.
     last: Mutex<Option<Last>>,
     /// First lines of packs, which never change, by their names.
     heads: Mutex<HashMap<String, Arc<PackHead>>>,
@@ -51,10 +51,10 @@ struct Last {
     summed: Summed,
 }
 
-/// What became of a recording that was put.
+/// The outcome of putting a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Put {
-    /// It is in the dataset.
+    /// The recording is in the dataset.
     Done,
     /// Another writer has put it in the meantime, and it is left as it is.
     WasThere,
@@ -70,7 +70,8 @@ impl Put {
 }
 
 impl Lake {
-    /// The dataset in a storage. Nothing is read or written yet. `schema_version` is that of the tables of this program.
+    /// The dataset in a storage. Nothing is read or written yet. `schema_version` is that of the tables of this
+    /// program.
     pub fn of(storage: impl Storage + 'static, schema_version: u32) -> Lake {
         let (last, heads, texts) = (Mutex::default(), Mutex::default(), Mutex::default());
         Lake { storage: Box::new(storage), schema_version, last, heads, texts }
@@ -81,15 +82,16 @@ impl Lake {
         self.storage.as_ref()
     }
 
-    /// The recordings, summed up: what `manifest.json` says, and the entries that it does not have yet. All entries are read when
-    /// one was removed or changed since that was written, and when the sum is to be made `anew`.
+    /// The recordings, summed up: what `manifest.json` says, and the entries that it does not have yet. All entries are
+    /// read when one was removed or changed since that was written, and when the sum is to be made `anew`.
     pub fn summed(&self, anew: bool) -> Result<Summed> {
         // Before the listing: what comes meanwhile is new.
         let manifest = if anew { None } else { self.storage.manifest()? };
         self.sum(manifest.as_ref())
     }
 
-    /// What comes into a pack while this reads is looked for again: its own entry may be gone before it is read.
+    /// Sums up the entries. A recording that comes into a pack meanwhile is looked for again: its own entry may be gone
+    /// before it is read.
     fn sum(&self, manifest: Option<&Manifest>) -> Result<Summed> {
         let mut packs = self.storage.packs()?;
         for _ in 0..ATTEMPTS {
@@ -107,7 +109,7 @@ impl Lake {
     fn sum_with(&self, manifest: Option<&Manifest>, packs: &[String]) -> Result<Summed> {
         let listed = self.storage.list()?;
         let (heads, damaged) = self.heads_of(packs)?;
-        // Those that are damaged are in no sum, so that they are read each time.
+        // Damaged packs are in no sum, so that they are read each time.
         let names: Vec<String> = heads.iter().map(|head| head.pack.clone()).collect();
         let living = living(heads, |head| (&head.pack, &head.replaces));
         let is_packed = |one: &&Listed| living.iter().any(|head| head.index.has_key(&one.key));
@@ -147,7 +149,8 @@ impl Lake {
         Ok(summed)
     }
 
-    /// The first lines of packs, and those that are damaged. Those that are removed meanwhile are left out: then all of it is done again.
+    /// The first lines of packs, and those that are damaged. Those that are removed meanwhile are left out: then all of
+    /// it is done again.
     fn heads_of(&self, names: &[String]) -> Result<(Vec<Arc<PackHead>>, Vec<DamagedEntry>)> {
         let (mut heads, mut damaged) = (Vec::with_capacity(names.len()), Vec::new());
         let mut known = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
@@ -191,12 +194,12 @@ impl Lake {
         Ok(Some(Ok(text)))
     }
 
-    /// What the entry of its pack says of the recording with this content. `packs` are those of a sum.
+    /// The pack's entry of the recording with this content. `packs` are those of a sum.
     pub fn packed_with_hash(&self, packs: &[Arc<PackHead>], sha256: &str) -> Result<Option<Recorded>> {
         self.packed(packs, sha256, |head| head.index.has_hash(sha256), |one| one.sha256 == sha256)
     }
 
-    /// What the entry of its pack says of the recording with this key. `packs` are those of a sum.
+    /// The pack's entry of the recording with this key. `packs` are those of a sum.
     pub fn packed_with_key(&self, packs: &[Arc<PackHead>], key: &str) -> Result<Option<Recorded>> {
         self.packed(packs, key, |head| head.index.has_key(key), |one| one.trace_id == key)
     }
@@ -225,7 +228,8 @@ impl Lake {
         Ok(entry.map(|entry| entry.and_then(|(_, text)| Pack::<Recorded>::parse(name, &text))))
     }
 
-    /// Reads the packs of a sum, one after the other, and hands each on. Those that are damaged, or removed meanwhile, are left out.
+    /// Reads the packs of a sum, one after the other, and hands each on. Those that are damaged, or removed meanwhile,
+    /// are left out.
     pub fn each_pack(&self, packs: &[Arc<PackHead>], mut each: impl FnMut(&Pack)) -> Result<()> {
         for head in packs {
             if let Some(Ok(pack)) = self.pack(&head.pack)? {
@@ -256,7 +260,8 @@ impl Lake {
         Ok((recordings.peek().is_none() && failed.peek().is_none()).then_some(fresh))
     }
 
-    /// Whether an entry has this tag. One that may have been written after the manifest is read for that, if the listing has no tag.
+    /// Whether an entry has this tag. One that may have been written after the manifest is read for that, if the
+    /// listing has no tag.
     fn is_same(&self, one: &Listed, tag: &str, written: Option<SystemTime>) -> Result<bool> {
         if let Some(own) = &one.tag {
             return Ok(own == tag);
@@ -266,9 +271,9 @@ impl Lake {
         Ok(is_older || is_same(self.storage.entry(&one.key)?))
     }
 
-    /// Replaces files of the dataset that are not tables. `make` gets all recordings that the dataset has now, those of other writers
-    /// too, as [`Lake::summed`] gives them, and returns the files; the last one is the manifest. When another writer does the same at
-    /// the same time, one of both repeats it, so that the last one has all.
+    /// Replaces files of the dataset that are not tables. `make` gets all recordings that the dataset has now, those of
+    /// other writers too, as [`Lake::summed`] gives them, and returns the files; the last one is the manifest. When
+    /// another writer does the same at the same time, one of both repeats it, so that the last one has all.
     pub fn describe(&self, anew: bool, make: impl Fn(&Summed) -> Result<Vec<(&'static str, String)>>) -> Result<()> {
         let shown = self.storage.shown();
         for attempt in 1..=ATTEMPTS {
@@ -346,8 +351,8 @@ impl Lake {
         Ok(entry.map(|entry| Put::beside(entry.ok().and_then(|(_, there)| hash_of(&there)).as_deref(), new.sha256())))
     }
 
-    /// Whether a recording would only take its own place, with the same entry: a file that cannot be read is tried at each run, and
-    /// another process may have tried it, too.
+    /// Whether a recording would only take its own place, with the same entry: a file that cannot be read is tried at
+    /// each run, and another process may have tried it, too.
     fn is_there_as_it_is(&self, new: &NewRecording) -> Result<bool> {
         if new.replaced().is_empty() || new.replaced().iter().any(|old| old != new.key()) {
             return Ok(false);
@@ -393,8 +398,8 @@ impl Lake {
         Ok(living(heads, |head| (&head.pack, &head.replaces)))
     }
 
-    /// Puts a pack into the place of recordings and packs, if these are still there as they were: `entries` are the tags of the entries
-    /// that recordings of it have. Nothing is changed if not.
+    /// Puts a pack into the place of recordings and packs, if these are still there as they were: `entries` are the
+    /// tags of the entries that recordings of it have. Nothing is changed if not.
     pub fn put_pack(&self, pack: &Pack, entries: &[(String, String)], files: &[NewFile]) -> Result<bool> {
         self.storage.prepare_pack(pack, files)?;
         let _turn = self.storage.turn_for(&[])?;
@@ -411,15 +416,15 @@ impl Lake {
         self.storage.put_pack(pack, files).map(|()| true)
     }
 
-    /// Waits until the files of all packs are in their places. A rewrite of packs calls this before it reads them, so that no other program
-    /// moves a file while it is opened.
+    /// Waits until the files of all packs are in their places. A rewrite of packs calls this before it reads them, so
+    /// that no other program moves a file while it is opened.
     pub(crate) fn settled(&self) -> Result<()> {
         let _turn = self.storage.turn_for(&[])?;
         self.storage.settle(GRACE)
     }
 
-    /// Adds a pack if the dataset has none of its recordings. Otherwise it changes nothing, and returns the keys of those that it has, each
-    /// with the hash of the file that it was made of.
+    /// Adds a pack if the dataset has none of its recordings. Otherwise it changes nothing, and returns the keys of
+    /// those that it has, each with the hash of the file that it was made of.
     pub fn add_pack(&self, pack: &Pack, files: &[NewFile]) -> Result<HashMap<String, Option<String>>> {
         self.storage.prepare_pack(pack, files)?;
         let _turn = self.storage.turn_for(&[])?;
@@ -453,8 +458,9 @@ impl Lake {
         self.take_away(key)
     }
 
-    /// Removes all tables of a recording but those that `keeps` is true of. It is as if it had been converted with these alone.
-    /// Returns the bytes of the files that are gone; nothing if the recording is not there, or its entry is damaged.
+    /// Removes all tables of a recording but those that `keeps` is true of. It is as if it had been converted with
+    /// these alone. Returns the bytes of the files that are gone; nothing if the recording is not there, or its entry
+    /// is damaged.
     pub fn shrink(&self, key: &str, keeps: impl Fn(&str) -> bool) -> Result<Option<u64>> {
         staging::relative(key)?;
         let _turn = self.storage.turn_for(&[])?;
@@ -471,8 +477,8 @@ impl Lake {
         Ok(Some(gone.iter().fold(0, |sum, table| sum.saturating_add(table.bytes))))
     }
 
-    /// Bytes of the files of the tables of a recording but those that `keeps` is true of; nothing if it is not there, or its entry is
-    /// damaged.
+    /// Bytes of the files of the tables of a recording but those that `keeps` is true of; nothing if it is not there,
+    /// or its entry is damaged.
     pub fn bytes_of(&self, key: &str, keeps: impl Fn(&str) -> bool) -> Result<Option<u64>> {
         let Some(Ok((_, text))) = self.storage.entry(key)? else { return Ok(None) };
         let entry = Entry::parse(key, &text).ok();
@@ -486,9 +492,9 @@ impl Lake {
         Ok(entry.map(sum))
     }
 
-    /// Gives a recording other labels. `change` gets those that it has. `write` gets the entry with the new ones, and writes their
-    /// table. Returns whether they are others than before; nothing if the recording is not there, or its entry is damaged. One that
-    /// is still written is an error.
+    /// Gives a recording other labels. `change` gets those that it has. `write` gets the entry with the new ones, and
+    /// writes their table. Returns whether they are others than before; nothing if the recording is not there, or its
+    /// entry is damaged. One that is still written is an error.
     pub fn relabel(
         &self,
         key: &str,

@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// What a hidden directory is for. Its name is `.<dataset>.tracequet-<role>-<random>`.
+/// The purpose of a hidden directory. Its name is `.<dataset>.tracequet-<role>-<random>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// A dataset grows in it.
     New,
-    /// It holds the dataset that is being replaced, under its own name.
+    /// The directory holds the dataset that is being replaced, under its own name.
     Old,
 }
 
@@ -125,7 +125,8 @@ fn lock(folder: &Path) -> Lock {
     let Ok(file) = File::open(folder) else { return Lock::Others };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
-            // Whoever removes a directory holds its lock: it may be gone, or another one, by the time it is locked here.
+            // Whoever removes a directory holds its lock: it may be gone, or another one, by the time it is locked
+            // here.
             let same = |a: &fs::Metadata, b: &fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
             let is_there = file.metadata().is_ok_and(|own| fs::symlink_metadata(folder).is_ok_and(|m| same(&own, &m)));
             if is_there { Lock::Taken(file) } else { Lock::Others }

@@ -1,7 +1,7 @@
 //! A table of many recordings in Parquet files, made of the rows of other files or of rows in memory.
 //!
-//! Row groups of files that are large enough are copied as they are: their bytes, and what the footer says of them. The others are made of
-//! batches, recording by recording.
+//! Row groups of files that are large enough are copied as they are: their bytes, and what the footer says of them. The
+//! others are made of batches, recording by recording.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -25,8 +25,8 @@ use super::order::Order;
 use super::{Compression, Encoding, TableSpec, failure, properties};
 use crate::format::{PackedFile, VERSION};
 
-/// A row group ends with the recording with which it has as many rows, or as many bytes as a batch: a question about one recording
-/// decodes little of others.
+/// A row group ends with the recording with which it has as many rows, or as many bytes as a batch: a question about
+/// one recording decodes little of others.
 const GROUP_ROWS: usize = 64 << 10;
 const GROUP_BYTES: usize = 16 << 20;
 /// Of a recording, so many rows or bytes are a row group of their own.
@@ -40,7 +40,7 @@ const MOST_FILE_BYTES: usize = 480 << 20;
 
 /// The table in the making.
 pub struct MergedTable {
-    /// What the names of its files begin with.
+    /// The first part of the names of its files.
     stem: PathBuf,
     spec: TableSpec,
     order: Order,
@@ -69,8 +69,8 @@ struct Open {
 }
 
 impl MergedTable {
-    /// A table with the columns of `schema`, whose rows are encoded as those of a row group of one of the files, and sorted by
-    /// `trace_id` and then as they are there.
+    /// A table with the columns of `schema`, whose rows are encoded as those of a row group of one of the files, and
+    /// sorted by `trace_id` and then as they are there.
     pub fn new(
         name: &str,
         stem: PathBuf,
@@ -115,7 +115,8 @@ impl MergedTable {
         MergedTable::begin(spec, stem, properties, schema_version)
     }
 
-    /// Whether a pack has a file of a table of which no recording has rows: of a kind of event. Of other tables the dataset has one.
+    /// Whether a pack has a file of a table of which no recording has rows: of a kind of event. Of other tables the
+    /// dataset has one.
     pub fn has_file_without_rows(name: &str) -> bool {
         name.starts_with("event/")
     }

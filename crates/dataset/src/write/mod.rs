@@ -1,7 +1,7 @@
 //! Where Arrow batches become files: a dataset is a directory of Parquet or Arrow IPC tables that appears whole or not
 //! at all. Nothing here knows what the tables are about.
 //!
-//! The same calls in the same order make the same bytes. Everything that shapes a file (where a row group ends, which
+//! Equal calls in one order make equal bytes. Everything that shapes a file (where a row group ends, which
 //! thread encodes a column) is decided on the caller's thread from counted rows and bytes, never from timing.
 
 mod arrow;
@@ -86,7 +86,7 @@ impl Default for Compression {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct TableId(usize);
 
-/// How a dataset is written.
+/// The options of a dataset that is written.
 #[derive(Clone, Debug, Default)]
 pub struct DatasetOptions {
     /// File format.
@@ -104,8 +104,8 @@ pub struct DatasetOptions {
     /// Whether small row groups are encoded by the thread that writes the dataset: where there is such a thread for
     /// each processor, handing them to others takes longer than it saves.
     pub small_here: bool,
-    /// Tables that have a file elsewhere ([`NO_RECORDING`](crate::format::paths::NO_RECORDING)) for the case that there are no rows. Without rows they have
-    /// none here.
+    /// Tables that have a file elsewhere ([`NO_RECORDING`](crate::format::paths::NO_RECORDING)) for the case that there
+    /// are no rows. Without rows they have none here.
     pub elsewhere: Arc<HashSet<String>>,
 }
 

@@ -24,8 +24,8 @@ pub fn names_in(root: &Path) -> Result<Vec<String>> {
     Ok(packs)
 }
 
-/// Where a file of the dataset at `root` lies that is not in its place: it is on its way there, or a pack has taken its place a while
-/// ago.
+/// Where a file of the dataset at `root` lies that is not in its place: it is on its way there, or a pack has taken its
+/// place a while ago.
 pub fn place_of(root: &Path, name: &str) -> Option<PathBuf> {
     let relative = paths::relative(name)?;
     if root.join(&relative).is_file() {

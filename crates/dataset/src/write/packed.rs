@@ -1,11 +1,12 @@
 //! Packs in a directory: how their files take the places of others.
 //!
-//! The files of a pack first lie in `.<pack>/new/`, which no glob looks into. Then its entry `manifest/packed/<pack>.json` appears by a
-//! rename: that is the moment in which the dataset changes for readers of entries, who find a file in its place or in the hidden
-//! directory. Then, table by table, the folders of its recordings and of the packs that it replaces move to `.<pack>/old/`, and the folder
-//! of the pack moves to its place. In this order a glob never finds a row twice; one that looks into a table just then may miss rows. Last
-//! go the old entries, and after a while the hidden directory. A program that does any of this holds the lock of the dataset, and the
-//! next run does what a killed one has left.
+//! The files of a pack first lie in `.<pack>/new/`, which no glob looks into. Then its entry
+//! `manifest/packed/<pack>.json` appears by a rename: that is the moment in which the dataset changes for readers of
+//! entries, who find a file in its place or in the hidden directory. Then, table by table, the folders of its
+//! recordings and of the packs that it replaces move to `.<pack>/old/`, and the folder of the pack moves to its place.
+//! In this order a glob never finds a row twice; one that looks into a table just then may miss rows. Last go the old
+//! entries, and after a while the hidden directory. A program that does any of this holds the lock of the dataset, and
+//! the next run does what a killed one has left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -109,7 +110,7 @@ impl Packs<'_> {
         }
         self.sync_folder(&self.root.join(paths::ENTRIES));
         if !is_there(&old) {
-            // It has taken the place of nothing that readers may have begun to read.
+            // The pack has taken the place of nothing that readers may have begun to read.
             return remove_all(&hidden);
         }
         // Without this folder all is done; the time of the hidden directory is from now on when that was.
@@ -213,8 +214,8 @@ impl Packs<'_> {
     }
 }
 
-/// Whether the hidden directory of a pack has been as it is for some time. One from the future gets the time of now: a clock that goes
-/// back makes it stay for once more, and not for as long as the clock went back.
+/// Whether the hidden directory of a pack has been as it is for some time. One from the future gets the time of now: a
+/// clock that goes back makes it stay for once more, and not for as long as the clock went back.
 fn is_older(hidden: &Path, grace: Duration) -> bool {
     let Ok(written) = fs::metadata(hidden).and_then(|found| found.modified()) else { return false };
     let now = SystemTime::now();
@@ -222,7 +223,7 @@ fn is_older(hidden: &Path, grace: Duration) -> bool {
         Ok(age) => age >= grace,
         Err(_) if grace.is_zero() => true,
         Err(_) => {
-            // What fails now is tried again by the next run.
+            // A time that cannot be set now is set by the next run.
             let _ = File::open(hidden).and_then(|folder| folder.set_modified(now));
             false
         }

@@ -1,9 +1,9 @@
 //! One Parquet table, its columns encoded by several workers.
 //!
-//! A row group is a set of column writers. Those of a large row group are dealt out at its table's first rows, so that each
-//! worker has about the same to do; a worker keeps its share for all row groups. When the row group ends, each worker
-//! closes its columns and delivers them. A small row group is made by one worker in one go, so that its encoders are gone
-//! at once. Whoever delivers the last columns of the row group that comes next writes it to the file.
+//! A row group is a set of column writers. Those of a large row group are dealt out at its table's first rows, so that
+//! each worker has about the same to do; a worker keeps its share for all row groups. When the row group ends, each
+//! worker closes its columns and delivers them. A small row group is made by one worker in one go, so that its encoders
+//! are gone at once. Whoever delivers the last columns of the row group that comes next writes it to the file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use super::first_rows::FirstRows;
 use super::workers::{Ticket, Workers, least, lock};
 use super::{Compression, TableSpec, failure, properties};
 
-/// What ending a file costs, in bytes of a batch.
+/// The cost of ending a file, in bytes of a batch.
 const EMPTY_COST: usize = 4 << 10;
 
 /// A Parquet table, as the caller's thread sees it.
@@ -60,7 +60,7 @@ struct Output {
     next: usize,
     /// By number of the row group. A worker can be ahead of another by more than one.
     incomplete: BTreeMap<usize, Delivered>,
-    /// How many row groups there will be, and what is in the footer; known at the end.
+    /// The number of row groups, and the values in the footer; known at the end.
     end: Option<(usize, Vec<KeyValue>)>,
 }
 
@@ -286,7 +286,7 @@ fn deal(costs: &[usize], loads: &[usize]) -> Vec<Share> {
         .collect()
 }
 
-/// What encoding a column costs, in bytes of plain numbers: each text is hashed, which costs as much as twelve bytes.
+/// The cost of encoding a column, in bytes of plain numbers: each text is hashed, which costs as much as twelve bytes.
 fn cost(array: &ArrayRef, size: usize) -> usize {
     let hashed = matches!(
         array.data_type(),

@@ -1,5 +1,6 @@
 //! A recording that is published while it is written: its rows go into the final files, and at the same time into parts
-//! that appear one after the other in a dataset of several recordings. In the end the whole takes the place of the parts.
+//! that appear one after the other in a dataset of several recordings. In the end the whole takes the place of the
+//! parts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,7 +32,7 @@ pub struct Parts<'a> {
     due: Instant,
     /// Parts that were published.
     count: u32,
-    /// What they hold together.
+    /// The tables of the parts together.
     published: Vec<WrittenTable>,
     metadata: Vec<(String, String)>,
 }
@@ -133,7 +134,7 @@ impl TableSink for Parts<'_> {
                 self.published.push(WrittenTable { rows: 0, bytes: 0, ..table.clone() });
             }
         }
-        // Who removes the recording goes by its entry: a table is named before it has a file.
+        // A remover of the recording goes by its entry: a table is named before it has a file.
         if self.published.len() > before {
             (self.announce)(&self.published)?;
         }

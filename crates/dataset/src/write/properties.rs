@@ -1,4 +1,4 @@
-//! How Parquet writes each column of a table.
+//! Properties by which Parquet writes each column of a table.
 
 use crate::error::{Error, Result};
 use arrow_schema::DataType;
@@ -31,7 +31,7 @@ pub(super) fn writer_properties(
     Ok(by_first_rows(spec, &columns, compression, first)?.set_sorting_columns(sorting).build())
 }
 
-/// The same of a table with rows of many recordings, which is sorted by these first.
+/// The properties of a table with rows of many recordings, which is sorted by these first.
 pub(super) fn packed_properties(
     spec: &TableSpec,
     compression: Compression,
@@ -57,7 +57,8 @@ fn by_first_rows(
 ) -> Result<WriterPropertiesBuilder> {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_1_0)
-        // "version" is a word of the format: some readers ignore the statistics of a file whose writer they cannot parse.
+        // "version" is a word of the format: some readers ignore the statistics of a file whose writer they cannot
+        // parse.
         .set_created_by(concat!("tracequet version ", env!("CARGO_PKG_VERSION")).to_owned())
         .set_compression(codec(compression)?)
         .set_statistics_enabled(EnabledStatistics::Chunk)
@@ -92,7 +93,8 @@ fn by_first_rows(
     Ok(builder)
 }
 
-/// The writer properties of a table that is made of other files: each column is encoded as in `like`, a row group of one of them.
+/// The writer properties of a table that is made of other files: each column is encoded as in `like`, a row group of
+/// one of them.
 pub(super) fn merged_properties(spec: &TableSpec, like: &RowGroupMetaData) -> Result<WriterProperties> {
     let columns = columns_of(spec)?;
     let is_snappy = like.columns().iter().any(|column| column.compression() == Codec::SNAPPY);

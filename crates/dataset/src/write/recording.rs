@@ -16,7 +16,7 @@ const ENTRY: &str = ".entry";
 /// A file on its way into a dataset.
 #[derive(Debug)]
 pub struct NewFile {
-    /// Its name there.
+    /// The name in the dataset.
     pub name: String,
     /// Where it lies until then.
     pub path: PathBuf,
@@ -56,12 +56,12 @@ impl NewRecording {
         Ok(NewRecording { key: key.to_owned(), sha256, files, replaced, entry: path, staging })
     }
 
-    /// How many files it is, with its entry.
+    /// The number of files, with the entry.
     pub fn file_count(&self) -> usize {
         self.files.len() + 1
     }
 
-    /// Its key.
+    /// The key.
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -76,7 +76,7 @@ impl NewRecording {
         &self.replaced
     }
 
-    /// Its tables.
+    /// The files of its tables.
     pub fn files(&self) -> &[NewFile] {
         &self.files
     }

@@ -67,7 +67,7 @@ struct Recording {
     trace_id: String,
 }
 
-/// What the manifest names, if it says that tracequet wrote it.
+/// The names in the manifest, if it says that tracequet wrote it.
 fn manifest(folder: &Path) -> Option<Names> {
     let bytes = read_manifest(&folder.join(paths::MANIFEST)).ok()?;
     is_ours(&bytes).then(|| serde_json::from_slice(&bytes).ok())?
@@ -76,7 +76,8 @@ fn manifest(folder: &Path) -> Option<Names> {
 /// Tables times recordings that are looked for by the manifest alone; of more, by the entries of the recordings.
 const MAX_PARTS: usize = 4 << 20;
 
-/// The files that a dataset with this manifest may have, relative to its directory. Not every recording has every table.
+/// The files that a dataset with this manifest may have, relative to its directory. Not every recording has every
+/// table.
 fn files(root: &Path, manifest: &Names, max_parts: usize) -> HashSet<PathBuf> {
     let mut files: HashSet<PathBuf> = [paths::MANIFEST, paths::VIEWS].iter().map(PathBuf::from).collect();
     for Table { name } in &manifest.tables {
@@ -94,7 +95,7 @@ fn files(root: &Path, manifest: &Names, max_parts: usize) -> HashSet<PathBuf> {
             files.insert(paths::file(&table, &name, Format::Parquet).into());
         }
     }
-    // What a killed run was writing when it ended. The next one that adds a recording removes it.
+    // Files that a killed run was writing when it ended. The next run that adds a recording removes them.
     let halves = names(&root.join(folder)).unwrap_or_default().into_iter().filter(|name| name.ends_with(paths::HALF));
     files.extend(halves.map(|name| folder.join(name)));
     for (key, entry) in entries {
@@ -140,7 +141,7 @@ fn foreign(folder: &Path, known: &HashSet<PathBuf>) -> Result<Option<PathBuf>> {
             let is_hidden = inner.as_os_str().is_empty()
                 && entry.file_name().to_str().is_some_and(|name| paths::pack_of_hidden(name).is_some());
             if is_hidden && kind.is_dir() {
-                // What a compaction has moved away.
+                // A compaction has moved this away.
                 continue;
             }
             let is_ours = match kind.is_dir() {
@@ -180,7 +181,7 @@ mod tests {
         fs::create_dir_all(root.join(part).parent().unwrap()).unwrap();
         fs::write(root.join(part), "rows").unwrap();
         assert_eq!(foreign(root, &within).unwrap(), None);
-        // Its table's folder is: a table without rows has a file there.
+        // The folder of its table is known: a table without rows has a file there.
         assert_eq!(foreign(root, &beyond).unwrap(), Some(root.join("event/P/E/trace=c")));
         // The recordings that have an entry are known by it, whatever the manifest names.
         fs::create_dir(root.join(paths::ENTRIES)).unwrap();

@@ -1,4 +1,5 @@
-//! A hidden directory for recordings with hardly any files, which lie there side by side until they are put into the dataset.
+//! A hidden directory for recordings with hardly any files, which lie there side by side until they are put into the
+//! dataset.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Where a dataset of several recordings lies: a directory or an object store. A [`Lake`](super::Lake) decides what is done,
-//! its storage does each step in its own way.
+//! Where a dataset of several recordings lies: a directory or an object store. A [`Lake`](super::Lake) decides what is
+//! done, its storage does each step in its own way.
 
 use std::fmt::Debug;
 use std::fs::File;
@@ -13,13 +13,14 @@ use super::growing::Committing;
 use super::recording::{NewFile, NewRecording};
 use crate::format::{DamagedEntry, Pack};
 
-/// How long the files stay whose place a pack has taken, under a hidden name: a reader may have begun to read them.
+/// The time for which files stay whose place a pack has taken, under a hidden name: a reader may have begun to read
+/// them.
 pub const GRACE: Duration = Duration::from_secs(3600);
 
 /// A recording as the listing of the entries has it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Listed {
-    /// Its key.
+    /// The key.
     pub key: String,
     /// The tag of its entry, if it can be had without reading it.
     pub tag: Option<String>,
@@ -30,7 +31,7 @@ pub struct Listed {
 /// `manifest.json` as it is now.
 #[derive(Debug)]
 pub struct Manifest {
-    /// Its text, or why it cannot be read.
+    /// The text, or the reason why it cannot be read.
     pub text: Result<Vec<u8>>,
     /// By this the storage knows whether another writer has replaced it since.
     pub version: Version,
@@ -41,7 +42,7 @@ pub struct Manifest {
 /// The tag and the text of an entry, or why it is not read.
 pub type ReadEntry = std::result::Result<(String, Vec<u8>), DamagedEntry>;
 
-/// What lies where a dataset is looked for.
+/// The content of the place where a dataset is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
     /// Nothing.
@@ -75,13 +76,13 @@ impl Turn {
 
 /// Where a dataset of several recordings lies. Names are those of [`crate::format::paths`].
 pub trait Storage: Debug + Send + Sync {
-    /// Its name in messages.
+    /// The name in messages.
     fn shown(&self) -> PathBuf;
 
     /// A folder of this machine, from which files get to their places: recordings are written below it.
     fn folder(&self) -> &Path;
 
-    /// What lies there.
+    /// The content of the place.
     fn holds(&self) -> Result<Holds>;
 
     /// Gets ready to be written to, and removes what a killed run left behind.
@@ -94,7 +95,8 @@ pub trait Storage: Debug + Send + Sync {
         Ok(Turn::default())
     }
 
-    /// The same before recordings come or go. The files of `_coming` last from then on, and a program that is asked to end waits.
+    /// Takes a turn before recordings come or go. The files of `_coming` last from then on, and a program that is asked
+    /// to end waits.
     fn turn_for(&self, _coming: &[NewRecording]) -> Result<Turn> {
         Ok(Turn::default())
     }
@@ -104,10 +106,10 @@ pub trait Storage: Debug + Send + Sync {
         false
     }
 
-    /// Its manifest.
+    /// The manifest.
     fn manifest(&self) -> Result<Option<Manifest>>;
 
-    /// Its entries, in the order of keys.
+    /// The entries, in the order of keys.
     fn list(&self) -> Result<Vec<Listed>>;
 
     /// Reads entries, and hands each on in the order of `listed`. Those that were removed meanwhile are left out.
@@ -122,7 +124,8 @@ pub trait Storage: Debug + Send + Sync {
     /// Which of these files there are.
     fn has(&self, names: &[String]) -> Result<Vec<bool>>;
 
-    /// Whether a recording that has an entry has these files, too, each with this size, where they can be lost by themselves.
+    /// Whether a recording that has an entry has these files, too, each with this size, where they can be lost by
+    /// themselves.
     fn has_files(&self, _files: &[(String, u64)]) -> bool {
         true
     }
@@ -138,28 +141,30 @@ pub trait Storage: Debug + Send + Sync {
     /// Puts the files of a recording that has no entry, which `replaces` another one.
     fn put_files(&self, new: &NewRecording, replaces: bool) -> Result<()>;
 
-    /// Puts the entries of recordings whose files are there: from then on these are in the dataset. Returns for each whether
-    /// that is its entry now; if not, another writer was first.
+    /// Puts the entries of recordings whose files are there: from then on these are in the dataset. Returns for each
+    /// whether that is its entry now; if not, another writer was first.
     fn put_entries(&self, new: &[&NewRecording]) -> Result<Vec<bool>>;
 
-    /// Removes what there is of recordings whose files or entries could not be put. What has no entry is not in the dataset, so that
-    /// it may stay.
+    /// Removes what there is of recordings whose files or entries could not be put. What has no entry is not in the
+    /// dataset, so that it may stay.
     fn abandon(&self, _new: &[&NewRecording]) {}
 
     /// Puts files of tables without rows. They replace those of an earlier run.
     fn put_empty(&self, files: &[NewFile]) -> Result<()>;
 
-    /// Replaces the files that sum the recordings up; the last one is the manifest, which was `before`. Returns `false` if another
-    /// writer has replaced that meanwhile.
+    /// Replaces the files that sum the recordings up; the last one is the manifest, which was `before`. Returns `false`
+    /// if another writer has replaced that meanwhile.
     fn put_summary(&self, files: &[(&'static str, String)], before: Option<&Manifest>) -> Result<bool>;
 
     /// Removes a recording, its entry first: what has none is not in the dataset. Returns whether it was there.
     fn take_away(&self, key: &str) -> Result<bool>;
 
-    /// Replaces the entry of a recording, and then removes the files of the tables `gone`, which the new entry does not name.
+    /// Replaces the entry of a recording, and then removes the files of the tables `gone`, which the new entry does not
+    /// name.
     fn shrink(&self, key: &str, entry: &[u8], gone: &[String]) -> Result<()>;
 
-    /// The names of its packs, in order, those that others have replaced among them. Their entries are read as those of recordings.
+    /// The names of its packs, in order, those that others have replaced among them. Their entries are read as those of
+    /// recordings.
     fn packs(&self) -> Result<Vec<String>>;
 
     /// Waits until no one else rewrites packs.
@@ -175,22 +180,24 @@ pub trait Storage: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Puts a pack into the place of the packs that it replaces and of the entries that its recordings have: its files first, where no
-    /// glob finds them, then its entry in one step. From then on it is what readers of entries see, and then the files take the places
-    /// of the old ones.
+    /// Puts a pack into the place of the packs that it replaces and of the entries that its recordings have: its files
+    /// first, where no glob finds them, then its entry in one step. From then on it is what readers of entries see, and
+    /// then the files take the places of the old ones.
     fn put_pack(&self, pack: &Pack, files: &[NewFile]) -> Result<()>;
 
     /// Removes a pack with all its recordings, its entry first. Returns whether it was there.
     fn take_pack_away(&self, name: &str) -> Result<bool>;
 
-    /// Does what a compaction that was killed has left to do, and removes the files whose place was taken longer ago than `grace`.
+    /// Does what a compaction that was killed has left to do, and removes the files whose place was taken longer ago
+    /// than `grace`.
     fn settle(&self, grace: Duration) -> Result<()>;
 
-    /// Gives a recording other labels: replaces its entry, if that still is `before`, and then the file of its labels. Without a
-    /// file, of which the new entry says that there is none, the old one goes. Returns `false`, and changes nothing, if it has another entry.
+    /// Gives a recording other labels: replaces its entry, if that still is `before`, and then the file of its labels.
+    /// Without a file, of which the new entry says that there is none, the old one goes. Returns `false`, and changes
+    /// nothing, if it has another entry.
     fn relabel(&self, key: &str, before: &[u8], entry: &[u8], file: Option<&NewFile>) -> Result<bool>;
 
-    /// What the user has to know of the storage.
+    /// A note about the storage that the user has to know.
     fn note(&self) -> Option<String> {
         None
     }

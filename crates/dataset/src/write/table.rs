@@ -23,8 +23,8 @@ const GROUP_ROWS: usize = 1 << 20;
 const GROUP_BYTES: usize = 32 << 20;
 /// Bytes of rows that wait for encoders.
 const WAITING_BYTES: usize = 4 << 20;
-/// Bytes that the encoder of one Parquet column holds before it is given a row: buffers of the compressor, and a table of
-/// distinct values.
+/// Bytes that the encoder of one Parquet column holds before it is given a row: buffers of the compressor, and a table
+/// of distinct values.
 const ENCODER_BYTES: usize = 128 << 10;
 
 /// A table in the making.
@@ -45,7 +45,7 @@ pub(super) struct Table {
 pub(super) struct TablePath {
     /// Where it is written.
     pub(super) here: PathBuf,
-    /// Its place in the dataset.
+    /// The place in the dataset.
     pub(super) place: String,
 }
 
@@ -119,13 +119,14 @@ impl Table {
         })
     }
 
-    /// How many rows of this size the row group has room for; one at least.
+    /// The number of rows of this size for which the row group has room; one at least.
     pub(super) fn room(&self, row_bytes: usize) -> usize {
         let fit = (GROUP_BYTES.saturating_sub(self.group.bytes) / row_bytes.max(1)).max(1);
         fit.min(GROUP_ROWS.saturating_sub(self.group.rows)).max(1)
     }
 
-    /// Takes rows, for which there is room. `sizes` are the bytes of each column, `loads` what each worker has been given.
+    /// Takes rows, for which there is room. `sizes` are the bytes of each column, `loads` what each worker has been
+    /// given.
     pub(super) fn add(
         &mut self,
         workers: &Workers,
@@ -210,7 +211,7 @@ impl Table {
         self.rows
     }
 
-    /// Its file, if it has one.
+    /// The file, if there is one.
     pub(super) fn file(&self) -> Option<&TablePath> {
         self.output.writer.as_ref().map(|_| &self.output.path)
     }
@@ -237,7 +238,7 @@ impl Table {
         }
     }
 
-    /// What the table has become.
+    /// The summary of the table that was written.
     pub(super) fn summary(&self) -> WrittenTable {
         let bytes = match &self.output.writer {
             Some(Writer::Parquet(parquet)) => parquet.written(),

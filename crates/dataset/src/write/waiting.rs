@@ -47,12 +47,12 @@ impl Waiting {
         self.bytes
     }
 
-    /// What they say of the columns of their table, which has others, too.
+    /// The first rows of the columns of their table, which has others, too.
     pub(super) fn first_rows(&self) -> FirstRows {
         FirstRows { sizes: Vec::new(), varied: varied(self.batches.iter().map(|(batch, _)| batch)) }
     }
 
-    /// What they say of the columns of their table, if it has no others.
+    /// All rows of the columns of their table, if it has no others.
     pub(super) fn all_rows(&self) -> FirstRows {
         FirstRows { sizes: self.sizes(), ..self.first_rows() }
     }

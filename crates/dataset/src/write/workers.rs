@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 /// Bytes of batches that may wait for the workers or be in their hands.
 const IN_FLIGHT: usize = 16 << 20;
 
-/// Threads that encode, for one dataset or for several that are written at once. Each thread does its jobs in the order in
-/// which they were submitted to it. Dropped, it waits for them.
+/// Threads that encode, for one dataset or for several that are written at once. Each thread does its jobs in the order
+/// in which they were submitted to it. Dropped, it waits for them.
 #[derive(Debug)]
 pub struct Encoders {
     threads: Vec<Encoder>,
@@ -44,7 +44,7 @@ struct Job {
     _ticket: Option<Arc<Ticket>>,
 }
 
-/// What the thread that writes a dataset and the encoders share.
+/// State that the thread which writes a dataset and the encoders share.
 #[derive(Debug, Default)]
 struct State {
     /// Set by the first failure, or when the results are not needed any more: queued work is dropped.
@@ -118,12 +118,13 @@ impl Workers {
         self.encoders.clone()
     }
 
-    /// How many threads there are.
+    /// The number of threads.
     pub(super) fn count(&self) -> usize {
         self.encoders.threads.len()
     }
 
-    /// Waits until `bytes` more may be in flight. A batch that is larger than the limit waits until nothing else is in flight.
+    /// Waits until `bytes` more may be in flight. A batch that is larger than the limit waits until nothing else is in
+    /// flight.
     pub(super) fn admit(&self, bytes: usize) -> Arc<Ticket> {
         let budget = &self.encoders.budget;
         let mut in_flight = lock(&budget.in_flight);
@@ -196,7 +197,7 @@ impl Drop for Workers {
 }
 
 impl Ticket {
-    /// How many bytes it is for.
+    /// The number of bytes that it is for.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }

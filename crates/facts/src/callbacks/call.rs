@@ -11,9 +11,9 @@ pub struct Call<'a> {
     pub ts_ns: i64,
     /// Dense number of the thread that was called.
     pub thread: u32,
-    /// Its OS thread id.
+    /// OS thread id.
     pub thread_id: u64,
-    /// Its stack.
+    /// The call stack.
     pub callsite_id: CallsiteId,
     /// Whether the process has pointers of 8 bytes.
     pub wide: bool,
@@ -25,6 +25,6 @@ pub struct Call<'a> {
     pub continues: bool,
     /// Byte offset in the recording.
     pub offset: u64,
-    /// What the call says.
+    /// The content of the call.
     pub body: Body<'a>,
 }

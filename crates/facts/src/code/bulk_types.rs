@@ -5,7 +5,7 @@ use crate::input::{self, Hears, Input, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
-/// What an event says about types.
+/// The meaning of an event about types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Many at once.

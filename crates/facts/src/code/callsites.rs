@@ -1,7 +1,7 @@
 //! Call stacks as a trie: each distinct stack once, a node per frame, shared from the outermost frame inwards.
 //!
-//! What a node means is known at the end only, because the rundown names methods then. Until then nodes wait as they are; when
-//! there are many, in a temporary file.
+//! The method of a node is known at the end only, because the rundown names methods then. Until then nodes wait as they
+//! are; when there are many, in a temporary file.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -36,25 +36,26 @@ const MAX_CHANGES: usize = 1 << 14;
 #[derive(Default)]
 pub struct Callsites {
     ids: HashMap<(CallsiteId, u32, u64), CallsiteId, RandomState>,
-    /// Stack key of the reader to call site, and the place of the process that it is of; valid until the reader forgets its keys.
-    /// Processes of one recording can share a key, because a V6 recording has each list of addresses once.
+    /// Stack key of the reader to call site, and the place of the process that it is of; valid until the reader forgets
+    /// its keys. Processes of one recording can share a key, because a V6 recording has each list of addresses once.
     by_key: Vec<(u32, CallsiteId)>,
     nodes: Nodes,
     /// Where the addresses of the nodes are, by process.
     granules: HashSet<(ProcessKey, u64), RandomState>,
     places: HashMap<ProcessKey, u32, RandomState>,
-    /// The same for logical call stacks, whose addresses mean something else.
+    /// The places of logical call stacks, whose addresses mean something else.
     logical_places: HashMap<ProcessKey, u32, RandomState>,
     /// The process of the last stack, and its place.
     last: Option<(ProcessKey, u32)>,
-    /// Of each place what its addresses are: those of a process, and one more for each range of them whose code changed.
+    /// Of each place what its addresses are: those of a process, and one more for each range of them whose code
+    /// changed.
     spaces: Vec<Space>,
     /// Start of a range whose code changed to its end and the place of stacks since then.
     changes: BTreeMap<(ProcessKey, u64), (u64, u32)>,
     pointer_size: usize,
     /// Changes of code so far.
     followed: u32,
-    /// Those beyond the bound.
+    /// The number of call stacks beyond the bound.
     not_followed: u64,
     /// Stacks that are deeper than the bound.
     cut: u64,
@@ -62,12 +63,12 @@ pub struct Callsites {
 
 const UNKNOWN: CallsiteId = CallsiteId::MAX;
 
-/// What the addresses of a place are.
+/// The meaning of the addresses of a place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
     /// Whose they are.
     pub process: ProcessKey,
-    /// They are of logical call stacks: places in code that are no return addresses, or ids of methods.
+    /// The addresses are of logical call stacks: places in code that are no return addresses, or ids of methods.
     pub is_logical: bool,
 }
 
@@ -104,8 +105,8 @@ impl Callsites {
         id
     }
 
-    /// The number of a logical call stack of a process, the innermost frame first: methods that wait for each other. 0 for an
-    /// empty one.
+    /// The number of a logical call stack of a process, the innermost frame first: methods that wait for each other. 0
+    /// for an empty one.
     pub fn intern_logical(&mut self, frames: &[u64], process: ProcessKey, ts_ns: i64) -> CallsiteId {
         if frames.is_empty() {
             return 0;
@@ -154,7 +155,7 @@ impl Callsites {
             self.start_anew();
             return;
         }
-        // What older ranges hold on either side of the new one stays theirs.
+        // The parts of older ranges on either side of the new one stay theirs.
         if let Some((&key, &(old_end, place))) = self.changes.range(..(process, start)).next_back()
             && key.0 == process
             && old_end > start

@@ -8,8 +8,8 @@ use tracequet_trace::reader::ProcessKey;
 /// Ranges that are looked at for one address, at most: they overlap only where code follows code.
 const MAX_OVERLAPS: usize = 64;
 
-/// Memory between code that is known, and what lies there belongs to the same runtime. It reserves at least this much for code at
-/// a time.
+/// Memory between code that is known, and what lies there belongs to the same runtime. It reserves at least this much
+/// for code at a time.
 const MAX_GAP: u64 = 64 << 10;
 
 /// Where an address lies that no code has at a time.
@@ -34,7 +34,7 @@ pub struct Span {
     pub from_ns: i64,
     /// Until when.
     pub until_ns: i64,
-    /// What it is: an index chosen by the map's owner.
+    /// An index chosen by the map's owner.
     pub index: u32,
 }
 
@@ -89,7 +89,8 @@ impl CodeMap {
         Some(found.index as usize)
     }
 
-    /// The same; where no code begins, that which ends there, because the address behind a call may be the end of its method.
+    /// The code at a return address; where no code begins, that which ends there, because the address behind a call may
+    /// be the end of its method.
     pub fn find_return(&self, process: ProcessKey, address: u64, ts_ns: i64) -> Option<usize> {
         let found = self.find(process, address, ts_ns);
         found.or_else(|| self.find(process, address.checked_sub(1)?, ts_ns))

@@ -38,12 +38,12 @@ const ROWS: usize = 4 << 10;
 /// The kernel's half of the addresses of x64 and Arm64.
 const KERNEL: u64 = 0xFFFF_8000_0000_0000;
 
-/// What is known of code at the end of a recording.
+/// The code that is known at the end of a recording.
 #[derive(Clone, Copy)]
 pub struct Known<'k> {
     /// Managed methods.
     pub methods: &'k Methods,
-    /// The same by address and by id, where there are logical call stacks.
+    /// The names by address and by id, where there are logical call stacks.
     pub names: Option<&'k Names<'k>>,
     /// Native modules of an .etl.
     pub modules: &'k Modules,
@@ -53,11 +53,11 @@ pub struct Known<'k> {
     pub assemblies: &'k Assemblies,
     /// Their modules.
     pub managed_modules: &'k ManagedModules,
-    /// What is the user's own.
+    /// The rules for user code.
     pub own: &'k OwnCode,
 }
 
-/// The same, by address.
+/// Code, images and symbols by address.
 struct Maps<'k> {
     known: Known<'k>,
     methods: CodeMap,
@@ -66,14 +66,15 @@ struct Maps<'k> {
     symbols: CodeMap,
     /// Symbols of native modules, by their index in the map; empty when no symbols are looked for.
     pdbs: Vec<Option<&'k Pdb>>,
-    /// Symbols of images of NGEN as the runtime says them, by paths without their drive; empty when no symbols are looked for.
+    /// Symbols of images of NGEN as the runtime says them, by paths without their drive; empty when no symbols are
+    /// looked for.
     precompiled: Files<NativeKey<'k>>,
     /// Programs and libraries of NativeAOT, by process and address.
     aot_images: Vec<AotImage<'k>>,
 }
 
-/// Names the frames of all call stacks, and finds their source lines if they are wanted. Gives rows of `frame` and `callsite`;
-/// `position` is that of the end of the recording.
+/// Names the frames of all call stacks, and finds their source lines if they are wanted. Gives rows of `frame` and
+/// `callsite`; `position` is that of the end of the recording.
 pub fn resolve(
     mut nodes: Nodes,
     places: &[Space],
@@ -261,7 +262,7 @@ impl Frames<'_> {
         self.cut += u64::from(row.name.len() > MAX_NAME);
         let row = Frame {
             name: beginning(row.name),
-            // What is not made of a method's parts is called what the frame is called.
+            // Frames that are not made of a method's parts have their own name as the written one.
             written_name: beginning(if self.written.is_empty() { row.name } else { &self.written }),
             is_framework,
             assembly: row.assembly.map(beginning),
@@ -276,8 +277,8 @@ impl Frames<'_> {
     }
 }
 
-/// Adds the arguments of a method. Of a type that it cannot name, as of methods that are made while the program runs, the runtime writes
-/// the address instead (`pMT: 0x7efec8a1b2c0`), which is another one in each process.
+/// Adds the arguments of a method. Of a type that it cannot name, as of methods that are made while the program runs,
+/// the runtime writes the address instead (`pMT: 0x7efec8a1b2c0`), which is another one in each process.
 fn push_without_addresses(text: &mut String, arguments: &str) {
     const ADDRESS: &str = "pMT: ";
     let mut rest = arguments;
@@ -314,8 +315,8 @@ fn with_native_symbols<'t>(
 }
 
 impl Maps<'_> {
-    /// The frame of a node, but for its number and line, of a managed one its code, and whether it is the framework's. Its
-    /// name is put into `text`, and that of a method as it was written into `written`.
+    /// The frame of a node, but for its number and line, of a managed one its code, and whether it is the framework's.
+    /// Its name is put into `text`, and that of a method as it was written into `written`.
     fn frame<'t>(
         &'t self,
         node: &Node,
@@ -389,8 +390,8 @@ impl Maps<'_> {
         self.known.modules.module(at).map(|(_, path)| path)
     }
 
-    /// The program or library of NativeAOT at an address. No event has its size: it is less than 4 GB, and a stack that the
-    /// runtime walks has no address out of such files.
+    /// The program or library of NativeAOT at an address. No event has its size: it is less than 4 GB, and a stack that
+    /// the runtime walks has no address out of such files.
     fn aot_image(&self, node: &Node, process: ProcessKey) -> Option<&AotImage<'_>> {
         let behind = self.aot_images.partition_point(|image| (image.process, image.base) <= (process, node.address));
         let image = self.aot_images.get(behind.checked_sub(1)?)?;
@@ -405,7 +406,7 @@ impl Maps<'_> {
         self.known.own.is_framework(&place)
     }
 
-    /// The same of an address that is in no method.
+    /// Describes an address that is in no method.
     fn native<'t>(&'t self, node: &Node, process: ProcessKey, text: &'t mut String) -> Frame<'t> {
         let Node { address, first_ns, .. } = *node;
         let row = Frame { process_id: process.id, address, ..Frame::default() };
@@ -472,7 +473,7 @@ impl Maps<'_> {
         Some((NativeModule { path, key }, node.address.checked_sub(base)?))
     }
 
-    /// What the runtime says of the symbols of a file that the kernel loaded.
+    /// The key of the symbols of a file that the kernel loaded, as the runtime says it.
     fn precompiled_key(&self, process: ProcessKey, path: &str) -> Option<NativeKey<'_>> {
         if self.precompiled.is_empty() {
             return None;

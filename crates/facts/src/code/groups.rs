@@ -5,7 +5,8 @@ use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
 
-/// Numbers of names. The names themselves are not kept: a million of them may begin with the same four thousand letters.
+/// Numbers of names. The names themselves are not kept: a million of them may begin with the same four thousand
+/// letters.
 #[derive(Debug, Default)]
 pub struct Groups {
     hashers: [RandomState; 2],

@@ -76,14 +76,14 @@ impl IlMaps {
         let entries = self.entries_of(map);
         let upto = entries.partition_point(|(start, _)| u64::from(*start) <= native);
         let mut before = entries.get(..upto)?.iter().rev().map(|(_, il)| *il);
-        // What the compiler added belongs to the code before it.
+        // Code that the compiler added belongs to the code before it.
         match before.find(|il| ![NO_MAPPING, EPILOG].contains(il))? {
             PROLOG => Some(0),
             il => Some(il),
         }
     }
 
-    /// How many maps did not fit.
+    /// The number of maps that did not fit.
     pub fn lost(&self) -> u64 {
         self.lost
     }

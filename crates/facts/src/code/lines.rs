@@ -31,7 +31,7 @@ pub struct Line<'l> {
 /// A native function by the symbols of its file.
 #[derive(Clone, Copy, Debug)]
 pub struct Function<'l> {
-    /// Its name.
+    /// The name of the method.
     pub name: &'l str,
     /// Distance of the address from its beginning.
     pub offset: u64,
@@ -46,7 +46,7 @@ pub struct Lines<'k> {
     modules: &'k ManagedModules,
     /// Symbols that the kernel's log names.
     logged: Files<&'k Pdb>,
-    /// How many pieces of code have the same key.
+    /// The number of pieces of code with one key.
     versions: HashMap<CodeKey, u32, RandomState>,
     frames: u64,
     found: u64,
@@ -100,7 +100,7 @@ impl<'k> Lines<'k> {
         Some(Function { name, offset, line })
     }
 
-    /// How many frames have a line, and what there is to say of the others.
+    /// Finishes. Returns the number of frames with a line, and reports why others have none.
     pub fn finish(self, position: u64, sink: &mut impl FactSink) -> u64 {
         let Lines { symbols, maps, frames, found, by_method, native, .. } = self;
         if maps.lost() > 0 {

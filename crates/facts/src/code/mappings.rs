@@ -22,7 +22,7 @@ const MAX_TEXT: usize = 64 << 20;
 pub enum Action {
     /// A file is mapped.
     Mapping,
-    /// What identifies the file.
+    /// The identity of the file.
     Metadata,
     /// A function in it.
     Symbol,
@@ -58,7 +58,7 @@ impl Mapping {
 const MAX_METADATA: usize = 64 << 10;
 const MAX_METADATA_TEXT: usize = 4 << 10;
 
-/// What is known of a file that is mapped, perhaps often.
+/// A file that is mapped, perhaps often.
 #[derive(Debug, Default)]
 struct Metadata {
     time_date_stamp: u32,
@@ -106,7 +106,7 @@ pub struct Mappings {
     /// JSON texts by their ids.
     metadata: HashMap<u64, Metadata, RandomState>,
     text: usize,
-    /// How many did not fit.
+    /// The number of mappings that did not fit.
     pub lost: u64,
 }
 

@@ -21,14 +21,14 @@ const MAX_SEEN: usize = 1 << 20;
 const MAX_CODE: usize = 1 << 19;
 const MAX_TEXT: usize = 64 << 20;
 
-/// What an event says about a method.
+/// The meaning of an event about a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It was loaded or compiled now.
+    /// The method was loaded or compiled now.
     Loaded,
-    /// It is there, at the start or at the end of the recording.
+    /// The method is there, at the start or at the end of the recording.
     Listed,
-    /// Its code is thrown away.
+    /// The code of the method is thrown away.
     Unloaded,
 }
 
@@ -54,7 +54,7 @@ pub struct Code {
     pub token: u32,
     /// ReJITID: number of the version of the code.
     pub version_id: u64,
-    /// How well it was optimised.
+    /// The tier of optimisation.
     pub tier: Option<&'static str>,
     process: ProcessKey,
     size: u64,
@@ -67,8 +67,8 @@ pub struct Code {
 /// Which methods are known.
 #[derive(Debug, Default)]
 pub struct Methods {
-    /// The method at an address of a process: a method is compiled more than once, and an address used again. Methods without
-    /// code have their id in the third place. With it the index in `code`.
+    /// The method at an address of a process: a method is compiled more than once, and an address used again. Methods
+    /// without code have their id in the third place. With it the index in `code`.
     seen: HashMap<(ProcessKey, u64, u64), (u64, usize), RandomState>,
     code: Vec<Code>,
     text: String,
@@ -136,7 +136,7 @@ impl Methods {
         Some((code, texts))
     }
 
-    /// How many pieces of code each version of a method has.
+    /// The number of pieces of code of each version of a method.
     pub fn versions(&self) -> HashMap<CodeKey, u32, RandomState> {
         let mut versions = HashMap::default();
         for code in &self.code {
@@ -156,7 +156,7 @@ impl Methods {
     }
 }
 
-/// How the method of a frame of a logical call stack was found.
+/// The way in which the method of a frame of a logical call stack was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoundBy {
     /// By an address in its code.
@@ -175,8 +175,8 @@ impl FoundBy {
     }
 }
 
-/// Methods by address and by id, for frames of which it is not known which of both they are. No id of a method is an address in
-/// code: it is that of a description in data.
+/// Methods by address and by id, for frames of which it is not known which of both they are. No id of a method is an
+/// address in code: it is that of a description in data.
 pub struct Names<'m> {
     methods: &'m Methods,
     map: CodeMap,

@@ -15,20 +15,21 @@ use crate::tracker::{GivenUp, Tracker};
 /// A recording of a whole machine holds tens of thousands at most; past it modules are left out and counted.
 const MAX_MODULES: usize = 1 << 17;
 
-/// Events that name symbols. A module that is listed at the start and at the end has each twice; those of .NET have another two.
+/// Events that name symbols. A module that is listed at the start and at the end has each twice; those of .NET have
+/// another two.
 const MAX_PDBS: usize = 4 * MAX_MODULES;
 
 /// Bytes of their paths, at most.
 const MAX_TEXT: usize = 32 << 20;
 
-/// What an event says about a module.
+/// The meaning of an event about a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It is loaded.
+    /// The module is loaded.
     Load,
-    /// It is unloaded.
+    /// The module is unloaded.
     Unload,
-    /// It is there, at the start or at the end of the session.
+    /// The module is there, at the start or at the end of the session.
     Listed,
     /// Which symbols belong to it.
     Symbols,
@@ -52,22 +53,22 @@ impl input::Action for Action {
 pub struct Pdb {
     /// Their id.
     pub guid: Guid,
-    /// How often they had been written.
+    /// The number of times that the symbols were written.
     pub age: Option<u32>,
     /// Their path when the module was built.
     pub path: Option<String>,
 }
 
-/// What an event says of the symbols of a module.
+/// The symbols of a module as an event names them.
 #[derive(Debug)]
 enum Named {
     Symbols(Pdb),
     IlSymbols(Pdb),
-    /// They are a portable PDB with this stamp.
+    /// Symbols in a portable PDB with this stamp.
     Portable(u32),
 }
 
-/// What is known of the symbols of a module.
+/// The symbols of a module, as far as they are known.
 #[derive(Clone, Copy, Debug, Default)]
 struct Symbols<'m> {
     own: Option<&'m Pdb>,
@@ -89,10 +90,10 @@ struct Listed {
 pub struct Modules {
     list: Vec<Listed>,
     loaded: HashMap<(ProcessKey, u64), usize, RandomState>,
-    /// The events that name symbols, by process id and base address, with their times: the merge step writes them with the
-    /// time of an event of the image, before or after it.
+    /// The events that name symbols, by process id and base address, with their times: the merge step writes them with
+    /// the time of an event of the image, before or after it.
     named: HashMap<(u64, u64), Vec<(i64, Named)>, RandomState>,
-    /// How many they are.
+    /// The number of names.
     named_count: usize,
     text: usize,
     /// Modules that did not fit.
@@ -216,7 +217,7 @@ impl Tracker for Modules {
         let base_address = input.number("ImageBase");
         let key = (input.process(), base_address);
         let known = match action {
-            // What is loaded where another one was: its unloading was lost.
+            // A module that is loaded where another one was: the unloading of that one was lost.
             Action::Load => None,
             Action::Listed => self.loaded.get(&key).copied(),
             Action::Unload => self.loaded.remove(&key),

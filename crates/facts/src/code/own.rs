@@ -1,6 +1,6 @@
 //! Which code is the framework's, and which is the user's own: by where a file lies and what an assembly is called.
 
-/// What was asked for about own code.
+/// The patterns that a person gave for user code ("own" in options and columns).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnCode {
     /// Patterns of own assemblies or methods. With one or more, nothing else is own.
@@ -9,7 +9,7 @@ pub struct OwnCode {
     pub not_own: Vec<String>,
 }
 
-/// What is known of the code of a frame.
+/// The code of a frame, as far as it is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Place<'p> {
     /// Simple name of the assembly.
@@ -20,11 +20,11 @@ pub struct Place<'p> {
     pub type_name: &'p str,
     /// The method or function, as the frame names it, without arguments.
     pub name: &'p str,
-    /// What made the code.
+    /// The maker of the code.
     pub made_by: MadeBy,
 }
 
-/// What made code.
+/// A maker of code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MadeBy {
     /// A compiler of native code.
@@ -36,8 +36,8 @@ pub enum MadeBy {
     NativeAot,
 }
 
-/// Folders of what comes with .NET, in small letters and with slashes: the shared framework, packs of references, assemblies of
-/// .NET Framework, packages.
+/// Folders of what comes with .NET, in small letters and with slashes: the shared framework, packs of references,
+/// assemblies of .NET Framework, packages.
 const FOLDERS: &[&str] = &[
     "/shared/microsoft.",
     "/packs/microsoft.",
@@ -120,8 +120,9 @@ fn managed(place: &Place<'_>) -> Option<bool> {
     if place.type_name.is_empty() { None } else { Some(is_of_framework) }
 }
 
-/// Methods are called `Assembly_Namespace_Type__Method`, where `System.Private` is `S_P`. What is called otherwise is the runtime,
-/// which is linked into each program, or a library beside it. Source: dotnet/runtime, `NativeAotNameMangler.cs`.
+/// Methods are called `Assembly_Namespace_Type__Method`, where `System.Private` is `S_P`. What is called otherwise is
+/// the runtime, which is linked into each program, or a library beside it. Source: dotnet/runtime,
+/// `NativeAotNameMangler.cs`.
 fn native_aot(name: &str) -> Option<bool> {
     if name.is_empty() {
         return None;
@@ -162,7 +163,8 @@ fn method_of(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Whether a text matches a pattern, in which `*` stands for anything and `?` for one character; letters match in either case.
+/// Whether a text matches a pattern, in which `*` stands for anything and `?` for one character; letters match in
+/// either case.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut place) = (0, 0);

@@ -22,7 +22,7 @@ pub fn of_runtime(path: &str) -> String {
     path.split_once(':').map_or(path, |(_, path)| path).to_ascii_lowercase()
 }
 
-/// What is known of files, by process and path. Paths are in small letters.
+/// Facts about files, by process and path. Paths are in small letters.
 #[derive(Debug)]
 pub struct Files<T>(HashMap<(ProcessKey, String), Vec<(String, T)>, RandomState>);
 

@@ -6,7 +6,7 @@ use crate::fact::{CallsiteId, FrameId};
 /// The place of a node in the walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Its own place.
+    /// The place of the node itself.
     pub first: u32,
     /// The place of the last node below it; its own when there is none.
     pub last: u32,

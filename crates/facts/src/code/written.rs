@@ -1,10 +1,11 @@
-//! Names of methods as people wrote them, from those that compilers make: `Orders.Load` of `Orders+<Load>d__5.MoveNext`.
+//! Names of methods as people wrote them, from those that compilers make: `Orders.Load` of
+//! `Orders+<Load>d__5.MoveNext`.
 //!
-//! What the C# compiler writes is in Roslyn's `GeneratedNameKind`: `<M>d__5` is the class of an async method or an iterator,
-//! `<>c` and `<>c__DisplayClass4_0` are those of lambdas, `<M>b__4_0` is a lambda, `<M>g__F|4_0` a local function. One may be
-//! within another: `<<M>b__4_0>d` is the class of an async lambda.
+//! The names that the C# compiler writes are in Roslyn's `GeneratedNameKind`: `<M>d__5` is the class of an async method
+//! or an iterator, `<>c` and `<>c__DisplayClass4_0` are those of lambdas, `<M>b__4_0` is a lambda, `<M>g__F|4_0` a
+//! local function. One may be within another: `<<M>b__4_0>d` is the class of an async lambda.
 
-/// What stands for a lambda, which has no name.
+/// The name of a lambda, which has none of its own.
 const LAMBDA: &str = "<lambda>";
 
 /// Parts of a name within each other that are looked into.
@@ -170,7 +171,7 @@ mod tests {
             push(&mut text, type_name, method);
             assert_eq!(text, expected, "{type_name} {method}");
         }
-        // What is there already stays.
+        // Text that is there already stays.
         let mut text = String::from("before ");
         push(&mut text, "A", "B");
         assert_eq!(text, "before A.B");

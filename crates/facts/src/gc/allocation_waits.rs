@@ -11,7 +11,7 @@ use crate::tracker::{Cut, GivenUp, Tracker};
 pub enum Action {
     /// A thread begins to wait.
     Begin,
-    /// It continues.
+    /// The thread continues.
     End,
 }
 
@@ -23,7 +23,8 @@ impl Item for GcAllocationWait {
     }
 }
 
-/// Why a thread waits. Source: `alloc_wait_reason` in the runtime's `gcpriv.h`; the last one was `loh_alloc_during_bgc` before .NET 5.
+/// Why a thread waits. Source: `alloc_wait_reason` in the runtime's `gcpriv.h`; the last one was `loh_alloc_during_bgc`
+/// before .NET 5.
 fn reason(code: u64) -> Option<&'static str> {
     const REASONS: [&str; 12] = [
         "low_memory",
@@ -93,7 +94,8 @@ impl Tracker for AllocationWaits {
         vec![GivenUp {
             code: "too_many_waits",
             count: self.open.given_up(),
-            message: "too many concurrent waits for background collections; ends missing in the table gc_allocation_wait",
+            message: "too many concurrent waits for background collections; ends missing in the table \
+                gc_allocation_wait",
         }]
     }
 }

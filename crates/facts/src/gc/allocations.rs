@@ -8,7 +8,7 @@ use crate::input::{self, Hears, Input, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
-/// How the runtime chose an allocation.
+/// The way in which the runtime chose an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// About every 100 KB.
@@ -26,12 +26,14 @@ impl input::Action for Action {}
 /// Of how many bytes the runtime samples one, each with the same chance.
 const SAMPLED_BYTES: f64 = 102_400.0;
 
-/// How many objects and bytes a sampled object of this size stands for. It is sampled when one of its bytes is, so that large
-/// objects are sampled more often than small ones: each counts as often as objects of its size are missed.
+/// The number of objects and bytes that a sampled object of this size represents. An object is sampled when one of its
+/// bytes is, so that large objects are sampled more often than small ones: each counts as often as objects of its size
+/// are missed.
 fn stands_for(size: u64) -> (f64, u64) {
     // The runtime has no object without bytes; what a damaged event says counts once.
     let size = size.max(1);
-    // 1 - (1 - 1/102400)^size, bit by bit of the size from the highest. Functions of a system's library differ in the last digit.
+    // 1 - (1 - 1/102400)^size, bit by bit of the size from the highest. Functions of a system's library differ in the
+    // last digit.
     let mut chance = 0.0;
     for bit in (0..=size.ilog2()).rev() {
         chance *= 2.0 - chance;

@@ -37,7 +37,7 @@ impl Bounds {
             }
             let own_end = entry.1;
             if overlaps && let Some(other) = sorted.get_mut(furthest) {
-                // What is left of the entry before it, as far as no other begins in it, is not doubted.
+                // The rest of the entry before it, as far as no other begins in it, is not doubted.
                 other.1 = other.1.min(start.max(other.0));
             }
             if own_end > end {

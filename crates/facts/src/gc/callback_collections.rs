@@ -25,9 +25,9 @@ const FOR_GC_PREP: u32 = 7;
 /// A collection that is not over.
 #[derive(Default)]
 pub struct Open {
-    /// What is known of it.
+    /// The row as far as it is known.
     pub row: Gc,
-    /// Its ranges.
+    /// The ranges of the collection.
     pub ranges: Ranges,
     /// Objects that wait for their finalizers, by their addresses before.
     pub queue: Vec<u64>,
@@ -43,7 +43,7 @@ pub struct Open {
     pub(super) provisional_end: Option<(i64, Vec<GcGenerationRange>)>,
 }
 
-/// What is to be known of the runtime's own events, where a recording has both (see [`super::profiled`]).
+/// Facts that the runtime's own events add, where a recording has both (see [`super::profiled`]).
 #[derive(Default)]
 pub(super) struct Shared {
     /// The runtime's own events have a collection that starts now, too.
@@ -65,7 +65,7 @@ pub struct CallbackGcTracker {
     suspends: bool,
     /// Number of the collection that began last.
     pub last_id: GcId,
-    /// What the runtime's own events have, too.
+    /// Facts that the runtime's own events have, too.
     pub(super) shared: Shared,
     pub(super) open: Vec<Open>,
     closed: ReportQueue,
@@ -83,7 +83,7 @@ pub struct CallbackGcTracker {
     lost_before_start: bool,
     /// An error of a spill file.
     pub failed: Option<std::io::Error>,
-    /// What was found in closed collections, and not yet reported.
+    /// Anomalies of closed collections that are not yet reported.
     pub anomalies: RangeAnomalies,
 }
 
@@ -141,7 +141,7 @@ impl CallbackGcTracker {
         }
         self.report(sink);
         let mut open = self.new_open(ts_ns);
-        // What has no start may come first, left over from the other side of the gap.
+        // An end without a start may come first, left over from the other side of the gap.
         self.lost_before_start = false;
         open.row.generation = generation;
         open.row.reason = reason;
@@ -208,7 +208,7 @@ impl CallbackGcTracker {
         self.close(open, sink);
     }
 
-    /// It is known now what the collections are that came behind `outer`, of which it was not known whether it was over.
+    /// Settles the kinds of the collections that came behind `outer`, of which it was not known whether it was over.
     fn decided(&mut self, outer: GcId, kind: &'static str) {
         let behind = self.closed.iter_mut().filter(|row| row.gc_id > outer && row.complete);
         behind.for_each(|row| row.kind = row.kind.or(Some(kind)));
@@ -296,7 +296,7 @@ impl CallbackGcTracker {
     pub(super) fn abandon(&mut self, is_lost: bool, sink: &mut impl FactSink) {
         let Some(mut lost) = self.open.pop() else { return };
         if let Some((end_ns, bounds)) = lost.provisional_end.take() {
-            // It started and ended without ever working in the background.
+            // The collection started and ended without ever working in the background.
             bounds.into_iter().for_each(|bound| lost.ranges.bound(bound));
             lost.row.end_ts_ns = Some(end_ns);
             lost.row.complete = lost.started;
@@ -377,7 +377,7 @@ impl CallbackGcTracker {
         self.closed.report(open.into_iter().chain(self.pauses.oldest_collection()).min(), sink);
     }
 
-    /// What is open stays without an end: the ends are lost, or (`false`) the recording ends before them.
+    /// Ends open collections without an end: the ends are lost, or (`false`) the recording ends before them.
     pub fn finish(&mut self, is_lost: bool, sink: &mut impl FactSink) {
         while !self.open.is_empty() {
             self.abandon(is_lost, sink);

@@ -8,7 +8,7 @@ use super::version_pairs::Pairs;
 use crate::callbacks::call::Call;
 use crate::fact::{FactSink, GcRoot, LengthKind};
 
-/// What is counted over a recording, and what waits for its other version.
+/// Counts over a recording, and ranges that wait for their other version.
 #[derive(Default)]
 pub struct CallbackRanges {
     /// The second versions that wait for the first.

@@ -9,7 +9,7 @@ use crate::input::{self, Hears, Input, Needs, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
-/// What an event says about.
+/// The subject of an event about a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// A collection starts.

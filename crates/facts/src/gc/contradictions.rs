@@ -47,7 +47,7 @@ impl Contradictions {
         }
     }
 
-    /// How many ranges survived and moved, and how many moved to where another one moved.
+    /// The number of ranges that survived and moved, and of those that moved to where another one moved.
     pub fn count(self) -> (u64, u64) {
         let (mut survived_and_moved, mut one_target) = (0, 0);
         if let Some(mut before) = self.before {

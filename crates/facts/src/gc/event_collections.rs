@@ -19,9 +19,9 @@ use crate::fact::{CallsiteId, FactSink, Gc, GcId};
 /// A collection that is not reported yet.
 #[derive(Debug, Default)]
 pub struct OpenCollection {
-    /// What is known of it.
+    /// The row as far as it is known.
     pub row: Gc,
-    /// Its ranges.
+    /// The ranges of the collection.
     pub ranges: Ranges,
     /// Whether the bounds that come now are those of the start: until its thread says something else.
     starting_on: Option<u32>,
@@ -36,10 +36,11 @@ pub struct EventGcTracker {
     pub(super) open: Vec<OpenCollection>,
     pub(super) closed: ReportQueue,
     last_ended: Option<GcId>,
-    /// The same, until threads are suspended again or another collection starts: summaries that come later are of another.
+    /// The collection that summaries are of until threads are suspended again or another one starts: later ones are of
+    /// another.
     to_be_summed_up: Option<GcId>,
     pauses: Pauses,
-    /// Who asked for the next collection, and whether one has started since.
+    /// The trigger of the next collection, and whether one has started since.
     trigger: Option<(Trigger, bool)>,
     sizes: LastSizes,
     /// Events were lost, and no suspension began since: that of the next collection may be among them.
@@ -52,7 +53,7 @@ pub struct EventGcTracker {
     pub bounds_left_out: u64,
     /// An error of a spill file.
     pub failed: Option<std::io::Error>,
-    /// Its memory is used again.
+    /// Ranges whose memory is used again.
     spare: Option<Ranges>,
 }
 
@@ -60,20 +61,20 @@ pub struct EventGcTracker {
 /// threads.
 const HELD_FOR_GAPS: usize = 256;
 
-/// What GCTriggered says: a thread asks for a collection. It comes before all threads are stopped.
+/// The content of GCTriggered: a thread asks for a collection. The event comes before all threads are stopped.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Trigger {
     /// When.
     pub ts_ns: i64,
     /// OS thread.
     pub thread_id: u64,
-    /// Its call stack.
+    /// The call stack.
     pub callsite_id: CallsiteId,
     /// GCReasonMap.
     pub reason: Option<&'static str>,
 }
 
-/// What GCStart says.
+/// The content of GCStart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Start {
     /// The runtime's count.
@@ -98,8 +99,8 @@ impl EventGcTracker {
         self.process == process
     }
 
-    /// Events of a thread (`None`: of any) were lost, all of them later than `since_ns`. What was going on meanwhile may lack
-    /// something.
+    /// Events of a thread (`None`: of any) were lost, all of them later than `since_ns`. What was going on meanwhile
+    /// may lack something.
     pub fn events_lost(&mut self, thread: Option<u32>, since_ns: i64) {
         self.open.iter_mut().for_each(|open| open.row.touches_gap = true);
         for row in self.closed.iter_mut().filter(|row| row.end_ts_ns.is_none_or(|end| end >= since_ns)) {
@@ -261,7 +262,7 @@ impl EventGcTracker {
         if self.open.is_empty() { self.ended() } else { self.open.last_mut().map(|o| &mut o.row) }
     }
 
-    /// The same, with the sizes of the heap at the end of the previous one that reported them.
+    /// The current collection, with the sizes of the heap at the end of the previous one that reported them.
     pub fn current_with_sizes(&mut self) -> Option<(&mut Gc, &mut LastSizes)> {
         let row = match self.open.last_mut() {
             Some(open) => Some(&mut open.row),
@@ -273,8 +274,8 @@ impl EventGcTracker {
         row.map(|row| (row, &mut self.sizes))
     }
 
-    /// Number of the innermost open collection, or of the one that ended last (0: none), and whether events are lost that may
-    /// have been of another one.
+    /// Number of the innermost open collection, or of the one that ended last (0: none), and whether events are lost
+    /// that may have been of another one.
     pub fn current_id(&mut self) -> (GcId, bool) {
         let is_lost = self.lost_before_start;
         self.current().map_or((0, is_lost), |row| (row.gc_id, is_lost || row.touches_gap))
@@ -392,7 +393,8 @@ impl EventGcTracker {
         (open.row.kind != Some("background")).then_some((open.row.gc_id, &open.ranges))
     }
 
-    /// Adds what a profiler reports of a collection that is not reported yet. Returns whether there is one of its number.
+    /// Adds what a profiler reports of a collection that is not reported yet. Returns whether there is one of its
+    /// number.
     pub(super) fn add(&mut self, other: &Gc) -> bool {
         let mut rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
         let Some(row) = rows.find(|row| row.gc_id == other.gc_id) else { return false };

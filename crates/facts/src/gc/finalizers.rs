@@ -7,10 +7,10 @@ use crate::input::{self, Hears, Input, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
-/// What happened to an object.
+/// An event in the life of an object with a finalizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Its finalizer ran.
+    /// The finalizer of an object ran.
     Finalized,
 }
 

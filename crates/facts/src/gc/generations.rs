@@ -1,4 +1,4 @@
-//! What the collector records of each heap and its generations at the end of a collection.
+//! Records of the collector about each heap and its generations at the end of a collection.
 
 use tracequet_trace::event::value::Value;
 

@@ -6,12 +6,12 @@ use crate::input::{self, Hears, Input, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
-/// What happened to a handle.
+/// An event in the life of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It was created.
+    /// A handle was created.
     Created,
-    /// It was destroyed.
+    /// A handle was destroyed.
     Destroyed,
 }
 

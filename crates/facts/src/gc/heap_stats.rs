@@ -10,7 +10,7 @@ use crate::input::{self, Hears, Input, PRIVATE, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
-/// What an event sums up.
+/// The part of the heap that an event sums up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The generations of all heaps.
@@ -26,7 +26,7 @@ impl input::Action for Action {}
 /// GCGlobalMechanisms: the collection ran while threads did.
 const CONCURRENT: u32 = 1;
 
-/// What the collector sums up at the end of a collection.
+/// Sums of the collector at the end of a collection.
 #[derive(Debug, Default)]
 pub struct HeapStats;
 
@@ -64,8 +64,8 @@ fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mu
                 row.memory_load_percent = input.fields.small("MemoryPressure").or(row.memory_load_percent);
                 row.mechanisms = input.fields.small("GlobalMechanisms");
                 row.mechanisms_text = row.mechanisms.map(enum_names::mechanisms);
-                // A collection that was to run in the background stops all threads after all where it cannot: the first one
-                // of a process may. Its start does not say so.
+                // A collection that was to run in the background stops all threads after all where it cannot: the first
+                // one of a process may. Its start does not say so.
                 if row.kind == Some("background") && row.mechanisms.is_some_and(|bits| bits & CONCURRENT == 0) {
                     row.kind = Some("blocking");
                 }
@@ -116,8 +116,8 @@ fn heap_stats(input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl Fact
     sink.add(stats.as_slice());
 }
 
-/// The times of the phases, in microseconds: five parts of marking; then, unless it is a background collection, planning; then
-/// sweeping, or relocating and compacting.
+/// The times of the phases, in microseconds: five parts of marking; then, unless it is a background collection,
+/// planning; then sweeping, or relocating and compacting.
 fn phases(input: &Input<'_>, row: &mut Gc) {
     let times: Vec<Option<i64>> = input.fields.get("Values").as_list().iter().map(time).collect();
     // .NET 8 writes the time of day for compacting: no phase takes longer than its collection.

@@ -1,8 +1,8 @@
 //! Walks of the heap: objects and their references, which come as two separate lists in the same order.
 //!
 //! GCBulkNode lists objects with the number of references each holds; GCBulkEdge lists the targets of all of them, one
-//! after the other. Both are cut into events independently, so whichever is ahead waits for the other: an array of millions
-//! of references fills many events before its own. What waits is bounded in memory, not on disk.
+//! after the other. Both are cut into events independently, so whichever is ahead waits for the other: an array of
+//! millions of references fills many events before its own. What waits is bounded in memory, not on disk.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,7 +19,7 @@ use crate::input::{self, Hears, Input, Needs, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
-/// What an event lists.
+/// The parts of the heap that an event lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Objects.
@@ -109,8 +109,9 @@ const BATCH: usize = 1024;
 ///
 /// Of the two lists at most one waits: what comes is joined with what waits, or waits itself.
 ///
-/// A missing event of one list leaves a gap in its numbers. What came before it is joined still; objects behind a gap of
-/// theirs, and targets behind a gap of theirs, cannot be: such objects keep only their count, such targets have object 0.
+/// A missing event of one list leaves a gap in its numbers. What came before it is joined still; objects behind a gap
+/// of theirs, and targets behind a gap of theirs, cannot be: such objects keep only their count, such targets have
+/// object 0.
 #[derive(Debug, Default)]
 struct Walk {
     /// Objects with the number of their references that are still to come.

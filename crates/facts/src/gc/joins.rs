@@ -4,7 +4,8 @@
 //!  heap 0   Join ......................................... end      a wait
 //!  heap 1              LastJoin ........ Restart ... end            works alone, then wakes the others
 //! ```
-//! Source: `t_join` in the runtime's `gc.cpp`. Who comes last (or, where the first one does the work, first) works alone.
+//! Source: `t_join` in the runtime's `gc.cpp`. Who comes last (or, where the first one does the work, first) works
+//! alone.
 
 use super::event_collections::EventGcTracker;
 use crate::fact::{FactSink, GcJoin};

@@ -48,8 +48,8 @@ impl LargeParts {
         }
     }
 
-    /// The length of a range of at least `least` bytes that begins at `new_start`, as well as its part proves it. `None`
-    /// when the part has less room.
+    /// The length of a range of at least `least` bytes that begins at `new_start`, as well as its part proves it.
+    /// `None` when the part has less room.
     pub fn narrow(&mut self, new_start: u64, least: u64) -> Option<(u64, LengthKind)> {
         let Some(part) = self.part(new_start) else { return Some((least, LengthKind::Clamped)) };
         let room = part.end - new_start;

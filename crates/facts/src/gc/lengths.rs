@@ -4,7 +4,7 @@
 
 use crate::fact::LengthKind;
 
-/// What a 64-bit runtime writes for lengths of 4 GiB and more.
+/// The length that a 64-bit runtime writes for 4 GiB and more.
 pub const CLAMP: u64 = 0xFFFF_FFFF;
 /// The least length that a clamped one means.
 pub const CLAMPED_LENGTH: u64 = 1 << 32;

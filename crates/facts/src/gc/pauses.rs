@@ -1,7 +1,7 @@
 //! Pauses: one thread asks all others to stop, they stop, and they are resumed.
 //!
-//! A stop may hold two collections: a background one and, before it runs beside the program, a blocking one. Then it is two pauses, as
-//! in PerfView: the first until the GCStart of the inner collection, the second from there.
+//! A stop may hold two collections: a background one and, before it runs beside the program, a blocking one. Then it is
+//! two pauses, as in PerfView: the first until the GCStart of the inner collection, the second from there.
 //!
 //! ```text
 //!  SuspendEEBegin   GCStart 12 (background)   GCStart 13 (gen 0)   GCEnd 13   RestartEEEnd
@@ -54,7 +54,7 @@ fn is_of_background(reason: Option<&str>) -> bool {
     reason == Some("SuspendForGCPrep")
 }
 
-/// What a pause was for: a collection (`gc`), or the sampler, a debugger, the end of the process and so on (`other`).
+/// The purpose of a pause: a collection (`gc`), or the sampler, a debugger, the end of the process and so on (`other`).
 fn kind(reason: Option<&str>, gc_id: GcId) -> &'static str {
     match reason {
         None if gc_id == 0 => "unknown",
@@ -64,8 +64,8 @@ fn kind(reason: Option<&str>, gc_id: GcId) -> &'static str {
 }
 
 impl Pauses {
-    /// A thread asks the others to stop, for the sake of this collection as far as known (0: none). If it did so before,
-    /// the end of that pause is lost.
+    /// A thread asks the others to stop, for the sake of this collection as far as known (0: none). If it did so
+    /// before, the end of that pause is lost.
     pub fn begin(&mut self, thread: u32, reason: Option<&'static str>, gc_id: GcId, start_ts_ns: i64) {
         self.lose(|open| open.thread == thread);
         if self.open.len() >= MAX_OPEN {
@@ -105,7 +105,8 @@ impl Pauses {
         }
     }
 
-    /// A collection of which a pause is lost cannot be trusted: marks those of `rows` that lost one since this was asked last.
+    /// A collection of which a pause is lost cannot be trusted: marks those of `rows` that lost one since this was
+    /// asked last.
     pub fn mark_lost<'r>(&mut self, rows: impl Iterator<Item = &'r mut Gc>) {
         if self.lost.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! What PerfView's profiler (ETWClrProfiler) reports of collections, put together with what the runtime itself reports of them.
+//! Collections as PerfView's profiler (ETWClrProfiler) reports them, put together with the runtime's own reports.
 //!
 //! Mostly both are recorded:
 //! ```text
@@ -8,8 +8,8 @@
 //! runtime hold for the ranges of the profiler, and these are left out when the runtime reports ranges itself. The row
 //! of the profiler is added to that of the runtime.
 //!
-//! [`Profiled`] is the only way in: it is given the events of profilers, hears of each event of a runtime before its tracker
-//! does, and numbers the collections of both.
+//! [`Profiled`] is the only way in: it is given the events of profilers, hears of each event of a runtime before its
+//! tracker does, and numbers the collections of both.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub struct Profiled {
     last_offset: u64,
 }
 
-/// How the next collection of a runtime is numbered.
+/// The numbering of the next collection of a runtime.
 #[derive(Clone, Copy, Debug)]
 pub struct Numbering {
     /// The next number follows this one.
@@ -127,8 +127,8 @@ impl Profiled {
         }
     }
 
-    /// An event of a runtime comes next. Where it ends a collection, or begins another, what a profiler reports of it is over,
-    /// too.
+    /// An event of a runtime comes next. Where it ends a collection, or begins another, what a profiler reports of it
+    /// is over, too.
     pub fn runtime_moves_on(
         &mut self,
         moment: Moment,
@@ -158,7 +158,8 @@ impl Profiled {
         profiler.add_rows(runtimes, sink);
     }
 
-    /// How the next collection of a runtime of this process is numbered: as the one that a profiler reports, if there is one.
+    /// The numbering of the next collection of a runtime of this process: as the one that a profiler reports, if there
+    /// is one.
     #[inline]
     pub fn number(&self, process: ProcessKey) -> Numbering {
         let profiled = match self.profilers.is_empty() {
@@ -183,7 +184,7 @@ impl Profiled {
         }
     }
 
-    /// How many collections there are.
+    /// The number of collections.
     pub fn collections(&self) -> u64 {
         u64::from(self.last_gc_id)
     }

@@ -62,7 +62,7 @@ impl ProfilerEvent {
     }
 }
 
-/// What an event of the profiler becomes.
+/// A translation of an event of the profiler.
 pub enum Translated<'a> {
     /// A call.
     Call(Call<'a>),
@@ -128,7 +128,7 @@ pub fn translate<'a>(event: ProfilerEvent, input: &Input<'a>, scratch: &'a mut S
         ProfilerEvent::Class => {
             let class_id = number("ClassID");
             if class_id == u64::MAX || !wide && class_id == u64::from(u32::MAX) {
-                // It represents all classes that the profiler could not identify.
+                // This id stands for all classes that the profiler could not identify.
                 return Translated::Nothing;
             }
             Body::Class {

@@ -6,7 +6,7 @@ use crate::input::{Hears, Input};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
-/// What PerfView's profiler reports.
+/// Events of PerfView's profiler.
 #[derive(Debug, Default)]
 pub struct ProfilerEvents;
 

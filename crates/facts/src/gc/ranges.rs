@@ -14,7 +14,7 @@ use crate::fact::{Fact, FactSink, Gc, GcGenerationRange, GcMovedRange, GcSurvivi
 /// Rows handed on at once.
 const BATCH: usize = 8 << 10;
 
-/// What one open collection has reported so far.
+/// The ranges and bounds that one open collection has reported so far.
 #[derive(Debug, Default)]
 pub struct Ranges {
     surviving: Runs<2>,
@@ -35,7 +35,7 @@ pub struct Ranges {
     pub(super) rows_are_told: bool,
 }
 
-/// What cannot be right in the ranges and bounds of one collection.
+/// Contradictions in the ranges and bounds of one collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RangeAnomalies {
     /// Ranges that begin before the end of another.
@@ -110,12 +110,12 @@ impl Ranges {
         }
     }
 
-    /// How many ranges there are.
+    /// The number of ranges.
     pub fn count(&self) -> u64 {
         self.surviving.count() + self.moved.count()
     }
 
-    /// What could not be right in the collection that was finished last.
+    /// The contradictions in the collection that was finished last.
     pub fn anomalies(&self) -> RangeAnomalies {
         self.anomalies
     }
@@ -249,8 +249,8 @@ impl Ranges {
 }
 
 impl Ranges {
-    /// The collection is also reported as `other`, whose bounds hold here, too, and whose rows are handed on in place of
-    /// these when it has any. Returns how many rows it has less.
+    /// The collection is also reported as `other`, whose bounds hold here, too, and whose rows are handed on in place
+    /// of these when it has any. Returns how many rows it has less.
     pub(super) fn also_reported(&mut self, other: &Ranges) -> u64 {
         self.bounds.clone_from(&other.bounds);
         self.bounds_are_told = true;

@@ -1,5 +1,5 @@
-//! Collections that are over, and wait: they are handed on in the order of their starts, once nothing more can be learned
-//! of them.
+//! Collections that are over, and wait: they are handed on in the order of their starts, once nothing more can be
+//! learned of them.
 
 use std::collections::VecDeque;
 
@@ -8,11 +8,12 @@ use crate::fact::{FactSink, Gc, GcId};
 /// Collections that wait for an older one to end, at most.
 const MAX_WAITING: usize = 4096;
 
-/// What waits, in the order of numbers.
+/// Collections that wait, in the order of numbers.
 #[derive(Debug, Default)]
 pub struct ReportQueue {
     rows: VecDeque<Gc>,
-    /// How many of the youngest are held back in any case: a gap in the events of a thread is seen only behind it.
+    /// The number of youngest ones that are held back in any case: a gap in the events of a thread is seen only behind
+    /// it.
     hold: usize,
 }
 
@@ -28,7 +29,7 @@ impl ReportQueue {
         self.rows.insert(at, row);
     }
 
-    /// What waits.
+    /// The collections that wait.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Gc> {
         self.rows.iter_mut()
     }
@@ -44,7 +45,8 @@ impl ReportQueue {
         }
     }
 
-    /// Hands on what is older than `oldest_open` and ended before `ended_before_ns`, though more could be learned of it.
+    /// Hands on what is older than `oldest_open` and ended before `ended_before_ns`, though more could be learned of
+    /// it.
     pub fn settle(&mut self, oldest_open: Option<GcId>, ended_before_ns: i64, sink: &mut impl FactSink) {
         while let Some(row) = self.rows.front() {
             let is_open = oldest_open.is_some_and(|open| row.gc_id >= open);

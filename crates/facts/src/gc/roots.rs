@@ -1,4 +1,4 @@
-//! What keeps objects alive: roots, COM objects, static fields, and pairs of a key and a value (dependent handles).
+//! Roots, COM objects, static fields, and pairs of a key and a value (dependent handles), which keep objects alive.
 //!
 //! The runtime reports them on its walk of the heap (GCHeapDump keyword), each time within a collection.
 
@@ -12,7 +12,7 @@ use crate::input::{self, Hears, Input, Needs, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
-/// What an event says about.
+/// The subject of an event about roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Stacks, handles, the finalizer queue.
@@ -31,7 +31,7 @@ impl input::Action for Action {
             Action::Roots => Needs::Rows(&["RootedNodeAddress", "GCRootKind", "GCRootFlag", "GCRootID"]),
             Action::ComRoots => Needs::Rows(&["GCRootID", "ObjectID"]),
             Action::WeakElements => Needs::Rows(&["GCKeyNodeID", "GCValueNodeID", "GCRootID"]),
-            // Its rows hold names, and vary in size.
+            // Static roots hold names, so that their rows vary in size.
             Action::StaticRoots => Needs::Fields,
         }
     }

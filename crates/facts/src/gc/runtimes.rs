@@ -21,9 +21,9 @@ pub struct Runtimes {
 
 /// One runtime of one process, for the time of an event.
 pub struct Runtime<'r> {
-    /// Its place among the runtimes of the recording.
+    /// The place among the runtimes of the recording.
     pub index: usize,
-    /// Its collections.
+    /// The collections of the runtime.
     pub collections: &'r mut EventGcTracker,
     /// Number of the collection that began last.
     pub last_gc_id: GcId,
@@ -58,7 +58,7 @@ impl Runtimes {
         sink: &mut S,
         tracker: impl FnOnce(&mut Runtime<'_>, &mut S),
     ) {
-        // What an .etl says of lost events comes when a collection is still open, or not long after it.
+        // An .etl tells of lost events when a collection is still open, or not long after it.
         let tells_gaps = !matches!(input.event.info.event_type.layout, Layout::Etw(_));
         let index = self.index(input.process(), input.clr_instance_id, tells_gaps);
         profiled.runtime_moves_on(moment, input, &mut self.list, index, sink);
@@ -77,7 +77,8 @@ impl Runtimes {
         profiled.numbered(input.process(), number, last_gc_id);
     }
 
-    /// The collections of the runtime that wrote an event, with its place among all, for trackers that only look at them.
+    /// The collections of the runtime that wrote an event, with its place among all, for trackers that only look at
+    /// them.
     pub fn of(&mut self, input: &Input<'_>) -> Option<(usize, &mut EventGcTracker)> {
         let mut all = self.list.iter_mut().enumerate();
         all.find(|(_, runtime)| runtime.is_of(input.process(), input.clr_instance_id))

@@ -1,8 +1,8 @@
 //! Sorts the rows of one collection by their first number with bounded memory: what does not fit is spilled to an
 //! unnamed temporary file as sorted runs and merged at the end.
 //!
-//! When that file cannot be made or written, what it holds already is kept, and nothing more is written to it. Rows then
-//! stay in memory up to a second bound, and only those beyond it are lost.
+//! When that file cannot be made or written, what it holds already is kept, and nothing more is written to it. Rows
+//! then stay in memory up to a second bound, and only those beyond it are lost.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -62,7 +62,7 @@ impl<const N: usize> Runs<N> {
         Ok(())
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn count(&self) -> u64 {
         let spilled = self.spilled.iter().flat_map(|s| &s.runs);
         spilled.sum::<u64>() + self.rows.len() as u64

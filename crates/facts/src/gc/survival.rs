@@ -7,7 +7,7 @@ use crate::input::{self, Hears, Input, Needs, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
-/// What an event says about.
+/// The subject of an event about ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Memory that survived where it was.

@@ -22,12 +22,12 @@ struct Second {
     /// More rows of this call follow.
     continues: bool,
     failed: bool,
-    /// How many rows the first version has had so far, and whether they agree.
+    /// The number of rows of the first version so far, and whether they agree.
     seen: usize,
     agrees: bool,
 }
 
-/// What waits, by thread.
+/// Events that wait for their other version, by thread.
 #[derive(Default)]
 pub struct Pairs {
     waiting: HashMap<u32, Second, RandomState>,
@@ -48,7 +48,7 @@ impl Rows {
                 let rows = rows.into_iter().map(|[old, new, length]| [old, new, tag(length, kind)]);
                 collections.innermost(ts_ns).ranges.moved(rows);
             }
-            // They are facts already.
+            // Roots are facts already.
             Rows::Roots(_) => {}
         }
     }
@@ -208,7 +208,7 @@ impl Pairs {
     }
 }
 
-/// How many rows there are, and whether they are those that come first in `known`.
+/// Compares rows: how many there are, and whether they are those that come first in `known`.
 fn compare<T: PartialEq>(rows: impl Iterator<Item = T>, mut known: impl Iterator<Item = T>) -> (usize, bool) {
     rows.fold((0, true), |(count, agrees), row| (count + 1, agrees && known.next() == Some(row)))
 }

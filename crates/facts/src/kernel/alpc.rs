@@ -14,7 +14,7 @@ use crate::tracker::{Cut, GivenUp, Tracker};
 pub enum Action {
     /// A message is sent.
     Send,
-    /// It is received.
+    /// A message is received.
     Receive,
     /// A thread begins to wait; the word of the table for it.
     Wait(&'static str),
@@ -32,7 +32,7 @@ impl input::Action for Action {
 const MAX_OPEN: usize = 1 << 16;
 const MAX_TEXT: usize = 16 << 20;
 
-/// What is open: a message by its number, or a wait by its thread.
+/// The key of an open row: a message by its number, or a wait by its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Of {
     Message(u32),
@@ -57,7 +57,7 @@ impl Open {
 pub struct Messages {
     open: HashMap<Of, Open, RandomState>,
     text: usize,
-    /// Those that were reported before their end, because too many were open.
+    /// The number of rows that were reported before their end, because too many were open.
     unkept: u64,
 }
 

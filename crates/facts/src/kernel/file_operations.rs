@@ -40,7 +40,8 @@ struct Open {
 }
 
 impl Open {
-    /// Whether another event of the same packet may be of the same operation: the event of its beginning and that of its path.
+    /// Whether another event of the same packet may be of the same operation: the event of its beginning and that of
+    /// its path.
     fn goes_with(&self, row: &FileIo<'_>) -> bool {
         let is_same = |one: &str, other: &str| one == other || one == "set_info";
         let (open, new) = (self.row.kind, row.kind);
@@ -73,7 +74,7 @@ impl FileOperations {
                 self.text += open.path.len();
                 return;
             }
-            // Its path came first.
+            // The path of the file came first.
             row = FileIo { start_ts_ns: open.row.start_ts_ns, kind: open.row.kind, ..row };
             path = std::mem::take(&mut open.path);
             self.text -= path.len();

@@ -13,7 +13,7 @@ use crate::tracker::Tracker;
 pub enum Action {
     /// Names of the counters in headers.
     Names,
-    /// How often a source is sampled.
+    /// The interval at which a source is sampled.
     Interval,
     /// A counter ran over.
     Sample,

@@ -1,7 +1,8 @@
 //! Interrupts and deferred procedure calls: what ran on a processor in place of its thread.
 //!
-//! Each event comes at the end of a routine and says when the routine began, in ticks of the session's clock. Source: TraceEvent's
-//! `ISRTraceData` and `DPCTraceData`; checked on 155,000 events of a log of Windows 7, whose routines all lie in modules of the kernel.
+//! Each event comes at the end of a routine and says when the routine began, in ticks of the session's clock. Source:
+//! TraceEvent's `ISRTraceData` and `DPCTraceData`; checked on 155,000 events of a log of Windows 7, whose routines all
+//! lie in modules of the kernel.
 
 use std::collections::HashMap;
 
@@ -52,10 +53,10 @@ const MAX_PROCESSORS: usize = 1 << 12;
 /// Interrupts that wait for the list of the kernel's modules, at most.
 const MAX_WAITING: usize = 1 << 16;
 
-/// How long before the recording a routine may have begun. A longer time is that of another clock.
+/// The longest time before the recording at which a routine may have begun. A longer time is that of another clock.
 const MAX_BEFORE_NS: i64 = 1_000_000_000;
 
-/// What is known of a processor.
+/// A processor, with the routines on it.
 #[derive(Debug, Default)]
 struct Processor {
     /// Process and thread that it runs.
@@ -186,7 +187,7 @@ impl Tracker for Interrupts {
 
     fn cut(&mut self, cut: &Cut, _: &mut impl FactSink) {
         if cut.is_lost() {
-            // What each processor runs now is not known.
+            // After a loss it is not known which routine each processor runs.
             self.processors.values_mut().for_each(|processor| processor.running = None);
         }
     }
@@ -196,7 +197,8 @@ impl Tracker for Interrupts {
     }
 
     fn given_up(&self) -> Vec<GivenUp> {
-        let message = "too many interrupts before the modules of the kernel are listed; module_id is missing in the table interrupt";
+        let message = "too many interrupts before the modules of the kernel are listed; module_id is missing in the \
+            table interrupt";
         let unkept = GivenUp { code: "too_many_interrupts", count: self.unkept, message };
         vec![unkept, GivenUp::modules(self.images.lost)]
     }

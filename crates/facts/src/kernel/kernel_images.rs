@@ -52,7 +52,7 @@ impl KernelImages {
         self.find(address).map(|(base, _)| base)
     }
 
-    /// The same, of a module that was there before the recording began.
+    /// The load address of a module that was there before the recording began.
     pub fn listed_at(&self, address: u64) -> Option<u64> {
         self.find(address).filter(|(_, image)| image.is_listed).map(|(base, _)| base)
     }

@@ -1,16 +1,18 @@
-//! Context switches of Linux, as record-trace (one-collect) and `dotnet-trace collect-linux --profile thread-time` record them.
+//! Context switches of Linux, as record-trace (one-collect) and `dotnet-trace collect-linux --profile thread-time`
+//! record them.
 //!
-//! One event, `Universal.Events/cswitch`, says that a thread had no processor for a while: its `Value` is the time between being
-//! switched out and being switched in, in ticks of the recording's clock, and its stack is where the thread was switched out.
+//! One event, `Universal.Events/cswitch`, says that a thread had no processor for a while: its `Value` is the time
+//! between being switched out and being switched in, in ticks of the recording's clock, and its stack is where the
+//! thread was switched out.
 //!
 //! ```text
 //!         switched out              switched in            switched out         switched in
 //!  running ...|------- Value --------|------- running -------|------ Value ------|... running
 //!             ^ time of the event (one-collect)               ^ the definition's ^
 //! ```
-//! The definition (perfview's `UniversalProviders.md`) gives the event the time of switching in, and TraceEvent reads it so; the
-//! one writer that is known, one-collect, gives it the time of switching out. Waits of one thread do not overlap, so that a
-//! recording mostly shows by itself which of both it has: the other reading makes them overlap.
+//! The definition (perfview's `UniversalProviders.md`) gives the event the time of switching in, and TraceEvent reads
+//! it so; the one writer that is known, one-collect, gives it the time of switching out. Waits of one thread do not
+//! overlap, so that a recording mostly shows by itself which of both it has: the other reading makes them overlap.
 
 use std::collections::HashMap;
 
@@ -60,11 +62,11 @@ struct Switch {
     waited_ns: i64,
     processor: Option<u32>,
     callsite_id: CallsiteId,
-    /// How many losses were before it.
+    /// The number of losses before it.
     losses: u64,
 }
 
-/// What is known of a thread.
+/// A thread, as far as its switches are known.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     /// Time and wait of its last event.
@@ -79,7 +81,8 @@ pub struct LinuxSwitches {
     threads: HashMap<ThreadId, Known, RandomState>,
     /// Which moment the events have the time of, when that is clear.
     moment: Option<Moment>,
-    /// Waits that would overlap if events had the time of switching in, less those that would if they had that of switching out.
+    /// Waits that would overlap if events had the time of switching in, less those that would if they had that of
+    /// switching out.
     overlaps: i32,
     held: Vec<Switch>,
     losses: u64,
@@ -95,7 +98,7 @@ impl LinuxSwitches {
         self.overlaps -= i32::from(ts_ns.saturating_add(waited_ns) > switch.ts_ns);
     }
 
-    /// It is clear now which moment events have the time of, or will not become clear.
+    /// Decides which moment the time of events means, or that this will not become clear.
     fn decide(&mut self, sink: &mut impl FactSink) {
         self.moment = Some(if self.overlaps > 0 { Moment::Out } else { Moment::In });
         for switch in std::mem::take(&mut self.held) {
@@ -116,7 +119,7 @@ impl LinuxSwitches {
         let (ran_on, runs_on) = if is_out { (switch.processor, None) } else { (None, switch.processor) };
         if let Some(known) = known {
             let ran = known.runs.replace((end_ns, runs_on, switch.losses));
-            // What a thread did while events were lost is not known.
+            // A run during which events were lost is not known.
             let ran = ran.filter(|(since_ns, _, losses)| *since_ns < start_ns && *losses == switch.losses);
             if let Some((since_ns, processor, _)) = ran {
                 let processor = processor.or(ran_on);

@@ -1,4 +1,5 @@
-//! Events of kernels about threads, interrupts, system calls, messages, disks, files, pages, the registry and the network.
+//! Events of kernels about threads, interrupts, system calls, messages, disks, files, pages, the registry and the
+//! network.
 
 pub mod alpc;
 pub mod disk;

@@ -1,11 +1,11 @@
-//! How much of a routine on a processor others took that interrupted it.
+//! Nested routines: the part of a routine's time on a processor that others took which interrupted it.
 
-/// Routines that may lie within one that ends later. There are fewer than interrupt levels at a time; those of a routine that
-/// never ends pile up.
+/// Routines that may lie within one that ends later. There are fewer than interrupt levels at a time; those of a
+/// routine that never ends pile up.
 const MAX_INNER: usize = 256;
 
-/// The routines of a processor that ended, and that no other one is known to have contained: begin and length, in the order of
-/// their ends.
+/// The routines of a processor that ended, and that no other one is known to have contained: begin and length, in the
+/// order of their ends.
 #[derive(Debug, Default)]
 pub struct Nesting {
     ended: Vec<(i64, i64)>,

@@ -66,8 +66,8 @@ impl Tracker for Connections {
     }
 }
 
-/// An event becomes a row. The system calls the local end of a TCP connection the source in both directions; over UDP the source
-/// is the sender. Source: addresses of network cards (`SystemConfig`) in two recordings.
+/// An event becomes a row. The system calls the local end of a TCP connection the source in both directions; over UDP
+/// the source is the sender. Source: addresses of network cards (`SystemConfig`) in two recordings.
 fn event(Action(protocol, kind): Action, input: &Input<'_>, sink: &mut impl FactSink) {
     let source_address = address(input.fields.get("SourceAddress"));
     let destination_address = address(input.fields.get("DestinationAddress"));

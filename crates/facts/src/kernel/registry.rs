@@ -1,7 +1,7 @@
 //! Operations on the registry, and the names of its keys.
 //!
-//! An event comes at the end of an operation and says when it began, in ticks of the session's clock. A key goes by its control
-//! block; events name it when it is made, and lists name those that are there.
+//! An event comes at the end of an operation and says when it began, in ticks of the session's clock. A key goes by its
+//! control block; events name it when it is made, and lists name those that are there.
 
 use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::time::Clock;
@@ -31,7 +31,7 @@ impl input::Action for Action {
     }
 }
 
-/// How long before the recording an operation may have begun. A longer time is that of another clock.
+/// The longest time before the recording at which an operation may have begun. A longer time is that of another clock.
 const MAX_BEFORE_NS: i64 = 3_600_000_000_000;
 
 #[derive(Debug)]

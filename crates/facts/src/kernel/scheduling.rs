@@ -93,7 +93,7 @@ impl Scheduling {
             self.threads.lost_sight(other);
         }
         let at = Moment { ts_ns, processor };
-        // What the first switch of a processor ends had run there since the recording began.
+        // The thread that the first switch of a processor ends had run there since the recording began.
         let first = before.is_none().then_some(self.since_ns).flatten();
         self.threads.stops(old_thread_id, at, first, (input.number("OldThreadState"), old_wait_reason), sink);
         self.threads.runs(input.thread_id(), input.process_id(), at, input.callsite_id, sink);
@@ -148,7 +148,7 @@ impl Tracker for Scheduling {
     }
 
     fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
-        // What every thread does now is not known.
+        // After a loss it is not known what any thread does.
         if let Some(since_ns) = cut.lost_since_ns {
             self.running.clear();
             (self.since_ns, self.has_lost) = (None, true);

@@ -11,7 +11,7 @@ use foldhash::fast::RandomState;
 
 use crate::fact::{CallsiteId, FactSink, ThreadTime};
 
-/// What the reader says of a process that is not known.
+/// The id that the reader gives for a process that is not known.
 pub const NO_PROCESS: u64 = u32::MAX as u64;
 
 /// Threads that are remembered, at most: as many as the reader knows.
@@ -42,17 +42,17 @@ pub struct Moment {
 /// The end of a wait: when, and by which thread (0: not known).
 type Woken = Option<(i64, u64)>;
 
-/// What a thread does now, and since when.
+/// The state of a thread, and since when it has it.
 #[derive(Clone, Copy, Debug, Default)]
 enum Doing {
     /// Not known.
     #[default]
     Unknown,
-    /// It runs.
+    /// The thread runs.
     Running { since: Moment, callsite_id: CallsiteId },
-    /// It waited, and has been woken perhaps. The beginning of its first wait may be that of the recording.
+    /// The thread waited, and has been woken perhaps. The beginning of its first wait may be that of the recording.
     Blocked { since_ns: i64, reason: Option<&'static str>, woken: Woken, is_first: bool },
-    /// It waits for a processor.
+    /// The thread waits for a processor.
     Ready { since_ns: i64, reason: Option<&'static str> },
 }
 
@@ -60,7 +60,7 @@ enum Doing {
 struct Thread {
     process_id: u64,
     doing: Doing,
-    /// It was there when the recording began, and no event has said since what it does: it did not run.
+    /// Whether the thread was there when the recording began, and no event has said since what it does: it did not run.
     is_unseen: bool,
 }
 
@@ -68,8 +68,8 @@ struct Thread {
 #[derive(Debug, Default)]
 pub struct ThreadStates {
     threads: HashMap<u64, Thread, RandomState>,
-    /// Threads of which something became known since the last loss, some of them several times. Most do nothing that is known:
-    /// losses that follow each other shall not look at all of them each time.
+    /// Threads of which something became known since the last loss, some of them several times. Most do nothing that is
+    /// known: losses that follow each other shall not look at all of them each time.
     touched: Vec<u64>,
     /// The time of the latest event.
     now_ns: i64,
@@ -122,8 +122,8 @@ impl ThreadStates {
         }
     }
 
-    /// A thread is switched out, into a state (KTHREAD_STATE) and for a reason. It had run since `first_ns` if that is known and
-    /// nothing is known of the thread.
+    /// A thread is switched out, into a state (KTHREAD_STATE) and for a reason. It had run since `first_ns` if that is
+    /// known and nothing is known of the thread.
     pub fn stops(
         &mut self,
         thread_id: u64,
@@ -156,7 +156,8 @@ impl ThreadStates {
             thread_state::WAITING
             | thread_state::TRANSITION
             | thread_state::GATE_WAIT
-            // Whatever made it ready before ended an earlier wait: clocks of processors differ by some hundred nanoseconds.
+            // Whatever made it ready before ended an earlier wait: clocks of processors differ by some hundred
+            // nanoseconds.
             | thread_state::WAITING_FOR_PROCESS => Doing::Blocked { since_ns, reason, woken: None, is_first: false },
             thread_state::READY | thread_state::RUNNING | thread_state::STANDBY | thread_state::DEFERRED_READY => {
                 Doing::Ready { since_ns, reason }
@@ -185,7 +186,7 @@ impl ThreadStates {
         let Some(thread) = self.thread(thread_id, process_id) else { return };
         thread.is_unseen = false;
         match thread.doing {
-            // Its clock went back, or the event came late: how long it took is not known.
+            // The thread's clock went back, or the event came late: how long it took is not known.
             Doing::Blocked { since_ns, woken, .. } if at.ts_ns < woken.map_or(since_ns, |(ts_ns, _)| ts_ns) => {}
             Doing::Ready { since_ns, .. } if at.ts_ns < since_ns => {}
             Doing::Blocked { since_ns, reason, woken, is_first } => {
@@ -206,7 +207,7 @@ impl ThreadStates {
                 callsite_id,
                 ..thread.row(thread_id, "ready", since_ns, at.ts_ns)
             }),
-            // It runs elsewhere: its switching out is not in the recording.
+            // The thread runs elsewhere: its switching out is not in the recording.
             Doing::Running { .. } | Doing::Unknown => {}
         }
         let was_known = thread.is_known();
@@ -216,16 +217,16 @@ impl ThreadStates {
         }
     }
 
-    /// The wait of a thread is over, by another one (0: not known). If no event has said yet what a thread does that was there when
-    /// the recording began, it had waited since `first_ns`.
+    /// The wait of a thread is over, by another one (0: not known). If no event has said yet what a thread does that
+    /// was there when the recording began, it had waited since `first_ns`.
     pub fn ready(&mut self, thread_id: u64, process_id: u64, ts_ns: i64, by: u64, first_ns: Option<i64>) {
         self.now_ns = self.now_ns.max(ts_ns);
         let Some(thread) = self.thread(thread_id, process_id) else { return };
         let was_unseen = std::mem::take(&mut thread.is_unseen);
         let first_ns = first_ns.filter(|first_ns| was_unseen && *first_ns < ts_ns);
         match &mut thread.doing {
-            // What had been swapped out is made ready once more: it waited for a processor since the first time.
-            // What comes late is about an earlier wait.
+            // A thread that had been swapped out is made ready once more: it waited for a processor since the first
+            // time. What comes late is about an earlier wait.
             Doing::Blocked { since_ns, woken, .. } => {
                 if *since_ns <= ts_ns {
                     woken.get_or_insert((ts_ns, by));
@@ -287,7 +288,7 @@ impl Thread {
         ThreadTime { start_ts_ns, end_ts_ns, complete: true, process_id, thread_id, state, ..ThreadTime::default() }
     }
 
-    /// What it does ends for the recording.
+    /// Ends the state of a thread for the recording.
     fn cut(&self, thread_id: u64, end_ns: i64, sink: &mut impl FactSink) {
         let mut add = |row: ThreadTime| {
             if row.start_ts_ns < row.end_ts_ns {
@@ -373,7 +374,7 @@ mod tests {
         // Behind a loss, and where the recording begins with it, nothing is known of the time before.
         assert_eq!(woken(None, |_, _| {}), [(10, "ready")]);
         assert_eq!(woken(Some(20), |_, _| {}), [(10, "ready")]);
-        // What began or ran meanwhile had not waited all the time.
+        // A thread that began or ran meanwhile had not waited all the time.
         assert_eq!(woken(Some(5), |states, sink| states.begins(10, 7, sink)), [(10, "ready")]);
         assert_eq!(woken(Some(5), |states, sink| states.runs(10, 7, at(6), 0, sink)), []);
         let (mut states, mut reported) = (ThreadStates::default(), Reported::default());

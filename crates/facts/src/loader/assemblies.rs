@@ -19,9 +19,9 @@ const MAX_DOMAINS: usize = 1 << 12;
 pub enum Action {
     /// An assembly is loaded.
     Load,
-    /// It is unloaded.
+    /// The assembly is unloaded.
     Unload,
-    /// It is there, at the start or at the end of the session.
+    /// The assembly is there, at the start or at the end of the session.
     Listed,
     /// A domain has a name.
     Domain,

@@ -18,7 +18,7 @@ pub enum Action {
     Loaded,
     /// A lookup begins.
     LookupStart,
-    /// What it found.
+    /// The end of a lookup, with its result.
     LookupStop,
 }
 
@@ -59,7 +59,7 @@ impl Open {
     }
 }
 
-/// Who compiles what, and since when.
+/// The method and its compiler, and since when it is compiled.
 fn about(input: &Input<'_>) -> MethodCompilation<'static> {
     MethodCompilation {
         start_ts_ns: input.ts_ns(),

@@ -15,9 +15,9 @@ use crate::tracker::{GivenUp, Tracker};
 pub enum Action {
     /// A module is loaded.
     Load,
-    /// It is unloaded.
+    /// The module is unloaded.
     Unload,
-    /// It is there, at the start or at the end of the session.
+    /// The module is there, at the start or at the end of the session.
     Listed,
 }
 
@@ -52,7 +52,7 @@ pub struct AotImage<'m> {
     pub base: u64,
     /// Where it lies.
     pub path: &'m str,
-    /// What its symbols are found by, if the recording says it.
+    /// The key by which its symbols are found, if the recording says it.
     pub key: Option<NativeKey<'m>>,
 }
 
@@ -68,8 +68,8 @@ impl ManagedModules {
         self.list.get(id).map(|known| (known.row.assembly_id, known.path.as_str()))
     }
 
-    /// The programs and libraries of NativeAOT. Their event has the address of the file as the id of the module, its path,
-    /// and no IL. Source: dotnet/runtime, `nativeaot/Runtime/eventtrace.cpp`.
+    /// The programs and libraries of NativeAOT. Their event has the address of the file as the id of the module, its
+    /// path, and no IL. Source: dotnet/runtime, `nativeaot/Runtime/eventtrace.cpp`.
     pub fn aot_images(&self) -> impl Iterator<Item = AotImage<'_>> {
         self.list.each().filter(|known| known.is_aot()).map(|known| AotImage {
             process: known.process,
@@ -85,7 +85,7 @@ impl ManagedModules {
         images.filter_map(|known| Some((known.process, known.native_path.as_str(), known.native_key()?)))
     }
 
-    /// What finds the symbols of a module.
+    /// The key that finds the symbols of a module.
     pub fn symbols_of(&self, id: (ProcessKey, u64)) -> Option<symbols::ManagedModule<'_>> {
         let Known { row, path, pdb_path, .. } = self.list.get(id)?;
         Some(symbols::ManagedModule { path, pdb_guid: row.pdb_guid, pdb_path: pdb_path.as_deref() })

@@ -1,4 +1,4 @@
-//! What the runtime loads and compiles: assemblies, modules, code.
+//! Assemblies, modules and code, which the runtime loads and compiles.
 
 pub mod assemblies;
 pub mod assembly_loads;

@@ -17,7 +17,7 @@ use crate::input::{self, Hears, Input, Needs};
 use crate::shared::Shared;
 use crate::tracker::{Cut, GivenUp, Tracker};
 
-/// What an event is.
+/// The step of work that an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// A step of work, by its type.
@@ -191,7 +191,8 @@ impl Tracker for Activities {
     // Types are looked at one by one.
     const HEARS: &'static [Hears<Action>] = &[];
 
-    /// What events of a type are, if they are steps of work. The events of the runtime itself have tables of their own.
+    /// The step of work that events of a type are, if they are one. The events of the runtime itself have tables of
+    /// their own.
     fn action(info: &EventInfo) -> Option<Action> {
         if info.provider == DIAGNOSTIC_SOURCE {
             return match info.name.as_str() {
@@ -256,7 +257,8 @@ impl Tracker for Activities {
     }
 }
 
-/// Whether nothing else ever has the number that a piece of work was paired by: tasks, which may be waited for many times.
+/// Whether nothing else ever has the number that a piece of work was paired by: tasks, which may be waited for many
+/// times.
 pub fn is_numbered_once(row: &Activity<'_>) -> bool {
     row.provider_name == tasks::PROVIDER && row.name != tasks::WAIT
 }
@@ -330,7 +332,8 @@ fn json(fields: impl Iterator<Item = (impl AsRef<str>, impl Borrow<Value>)>) -> 
     String::from_utf8(out).ok()
 }
 
-/// The pairs of a DiagnosticSource event as a JSON object, with the tags in an object of their own; `None` when there are none.
+/// The pairs of a DiagnosticSource event as a JSON object, with the tags in an object of their own; `None` when there
+/// are none.
 fn diagnostic_json(pairs: &[(PairName, &[u8])]) -> Option<String> {
     let (tags, plain): (Vec<_>, Vec<_>) = pairs.iter().partition(|(key, _)| TAGS.contains(&key.as_ref()));
     let texts: Vec<_> = tags.iter().map(|(_, value)| utf16::string(value)).collect();

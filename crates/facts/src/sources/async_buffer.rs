@@ -4,9 +4,11 @@
 //!  header, 37 bytes:  version u8 = 1, size u32, context u32, OS thread u64, events u32, first tick u64, last tick u64
 //!  each event:        id u8, ticks since the one before LEB128, length of the payload u8 or u16 or none, payload
 //! ```
-//! How long the length is depends on the id; an event of the buffers themselves (22) says it for each id, once for a session.
+//! How long the length is depends on the id; an event of the buffers themselves (22) says it for each id, once for a
+//! session.
 //!
-//! Source: `AsyncProfiler.cs` of dotnet/runtime and `AsyncProfilerTraceEventParser` of microsoft/perfview, both of main.
+//! Source: `AsyncProfiler.cs` of dotnet/runtime and `AsyncProfilerTraceEventParser` of microsoft/perfview, both of
+//! main.
 
 /// Bytes of the header.
 const HEADER: usize = 37;
@@ -43,7 +45,7 @@ mod id {
 const LENGTHS: [u8; 25] = [UNKNOWN, 1, 1, 0, 0, 1, 2, 2, 2, 0, 0, 1, 1, 0, 0, 1, 2, 0, 0, 2, 0, 0, 2, 1, 1];
 const UNKNOWN: u8 = u8::MAX;
 
-/// How long the length of the payload is, by id. Kept from buffer to buffer.
+/// The width of the length of the payload, by id. Kept from buffer to buffer.
 #[derive(Clone, Debug)]
 pub struct Lengths([u8; 256]);
 
@@ -55,7 +57,7 @@ impl Default for Lengths {
     }
 }
 
-/// What compiled an async method.
+/// The compiler of an async method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The runtime (.NET 11): frames are code addresses.
@@ -67,24 +69,24 @@ pub enum Kind {
 /// A logical call stack, the innermost method first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stack {
-    /// What the stack is of.
+    /// The id of the task that the stack is of.
     pub id: u64,
-    /// What created it, where the event says it.
+    /// The id of the task's creator, where the event says it.
     pub parent: Option<u64>,
     /// Code addresses, or ids of methods; empty when it is the stack that was sent last for the same id.
     pub frames: Vec<u64>,
 }
 
-/// What an event of a buffer is.
+/// The meaning of an event of a buffer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// A task begins to be.
     Create { kind: Kind, parent: u64, id: u64 },
-    /// It goes on on this thread.
+    /// A task goes on on this thread.
     Resume { kind: Kind, id: u64 },
-    /// What went on last on this thread waits.
+    /// The task that went on last on this thread waits.
     Suspend,
-    /// What went on last on this thread has ended.
+    /// The task that went on last on this thread has ended.
     Complete,
     /// The number of its methods that an exception leaves.
     Unwind { frames: u32 },
@@ -111,16 +113,16 @@ pub enum Step {
 pub struct Record {
     /// When, in ticks.
     pub ticks: i64,
-    /// What.
+    /// The meaning.
     pub step: Step,
 }
 
-/// What does not fit the layout.
+/// Bytes that do not fit the layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Where in the buffer.
     pub offset: usize,
-    /// What is there, and what was expected.
+    /// The bytes that are there, and what was expected.
     pub message: &'static str,
 }
 
@@ -150,7 +152,7 @@ impl<'b> Buffer<'b> {
         let Some((size, thread_id, left, first, _last)) = header else {
             return Err(damage(bytes.len(), "the buffer ends within its header of 37 bytes"));
         };
-        // What lies behind the size is not part of it.
+        // Bytes behind the size are not part of the event.
         let end = match usize::try_from(size) {
             Ok(size) if size >= HEADER => size.min(bytes.len()),
             Ok(0) => bytes.len(),
@@ -166,7 +168,8 @@ impl<'b> Buffer<'b> {
         })
     }
 
-    /// The next event; `None` at the end. After damage to a payload the next event is read; after any other there is none.
+    /// The next event; `None` at the end. After damage to a payload the next event is read; after any other there is
+    /// none.
     pub fn next(&mut self, lengths: &mut Lengths) -> Option<Result<Record, Damage>> {
         if self.done {
             return None;

@@ -4,10 +4,11 @@
 //!  task      created ....... resumed == suspended ...... resumed ===== completed
 //!                 waiting        running       waiting       running
 //! ```
-//! Two sources say it. The async profiler of .NET 11 (`async_buffer`) has the logical call stack of each task. Earlier runtimes have
-//! the events of `TplEventSource`: TraceOperationBegin and End around each async method that waits, TraceSynchronousWorkBegin and
-//! End around each time that it goes on, TaskScheduled, TaskStarted and TaskCompleted of other work, TaskWaitBegin and End of what it
-//! awaits. Threads run tasks within each other: the innermost has the time.
+//! Two sources say it. The async profiler of .NET 11 (`async_buffer`) has the logical call stack of each task. Earlier
+//! runtimes have the events of `TplEventSource`: TraceOperationBegin and End around each async method that waits,
+//! TraceSynchronousWorkBegin and End around each time that it goes on, TaskScheduled, TaskStarted and TaskCompleted of
+//! other work, TaskWaitBegin and End of what it awaits. Threads run tasks within each other: the innermost has the
+//! time.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -37,7 +38,7 @@ pub enum Action {
     Scheduled,
     /// A thread begins to run a task that is no async method.
     Started,
-    /// It ends.
+    /// The task ends.
     Completed,
     /// A task awaits another one, or a thread waits for one.
     WaitBegin,
@@ -45,11 +46,11 @@ pub enum Action {
     WaitEnd,
     /// An async method waits for the first time, or another operation begins.
     OperationBegin,
-    /// It has ended.
+    /// The operation has ended.
     OperationEnd,
     /// A task goes on on a thread.
     WorkBegin,
-    /// It waits again, or has ended.
+    /// The task waits again, or has ended.
     WorkEnd,
 }
 
@@ -89,7 +90,7 @@ const EXECUTION: u64 = 2;
 /// TaskWaitBehavior.Synchronous.
 const SYNCHRONOUS: u64 = 1;
 
-/// Who reports a task.
+/// The reporter of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Source {
     Profiler,
@@ -135,16 +136,16 @@ struct Task {
     last_thread: Option<u64>,
     /// Since when it has no thread; `None` when it has one, or nothing is known.
     off_since: Option<i64>,
-    /// How often it is on stacks of threads.
+    /// The number of stacks of threads that it is on.
     on: u32,
     /// The stack that was sent last.
     frames: Option<Rc<[u64]>>,
-    /// How many losses were before it.
+    /// The number of losses before it.
     losses: u64,
     touches_gap: bool,
 }
 
-/// What put a task on a thread: its end belongs to that.
+/// The event that put a task on a thread: its end belongs to that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
     Resume,
@@ -158,13 +159,13 @@ struct Run {
     key: Key,
     by: By,
     since_ns: i64,
-    /// How often its own work is reported within it, without an end yet.
+    /// The number of reports of its own work within it that have no end yet.
     within: u32,
     /// Since when it had waited, and on which thread that began.
     waited_since: Option<(i64, u64)>,
-    /// Its logical call stack, the innermost first.
+    /// The logical call stack, the innermost frame first.
     frames: Vec<u64>,
-    /// How many of these have ended.
+    /// The number of frames that have ended.
     done: usize,
     /// That of what is left, and that of all.
     callsite_id: CallsiteId,
@@ -187,7 +188,7 @@ struct Open {
     losses: u64,
 }
 
-/// What is known of the profiler of a process.
+/// The profiler of a process, as far as it is known.
 #[derive(Debug, Default)]
 struct Profiler {
     lengths: Lengths,
@@ -213,7 +214,8 @@ pub struct AsyncTasks {
     threads: HashMap<ThreadKey, Thread, RandomState>,
     waits: HashMap<Key, Vec<Open>, RandomState>,
     open_waits: usize,
-    /// What each async method awaits: it goes on when the wait is over, whether or not the event of that is recorded.
+    /// The task that each async method awaits: the method goes on when the wait is over, whether or not the event of
+    /// that is recorded.
     awaits: HashMap<Key, u64, RandomState>,
     profilers: HashMap<ProcessKey, Profiler, RandomState>,
     /// Tasks that have ended and wait for the names of their methods.
@@ -222,10 +224,11 @@ pub struct AsyncTasks {
     /// Names of operations, each once, and their bytes.
     names: HashSet<Rc<str>, RandomState>,
     name_bytes: usize,
-    /// Events of buffers that are not in the order of time yet: a thread hands in its buffer when it is full, or some time later.
+    /// Events of buffers that are not in the order of time yet: a thread hands in its buffer when it is full, or some
+    /// time later.
     unsettled: Vec<Unsettled>,
     unsettled_frames: usize,
-    /// How many losses there were, and how many before the events of buffers that are settled.
+    /// The number of losses, and of those before the events of buffers that are settled.
     losses: u64,
     settled_losses: u64,
     last_ns: i64,
@@ -258,7 +261,7 @@ impl Task {
         }
     }
 
-    /// It had no thread until now.
+    /// Notes that the task had no thread until now.
     fn waited(&mut self, ts_ns: i64) -> Option<i64> {
         let since = self.off_since.take()?;
         let waited = ts_ns.saturating_sub(since).max(0);
@@ -266,9 +269,9 @@ impl Task {
         Some(since)
     }
 
-    /// It had a thread from one time to another.
+    /// Notes that the task had a thread from one time to another.
     fn ran(&mut self, since_ns: i64, until_ns: i64) {
-        // What a thread does behind the end of a task is work for those that waited for it.
+        // Work of a thread behind the end of a task is work for those that waited for it.
         let until_ns = self.end_ns.map_or(until_ns, |end_ns| until_ns.min(end_ns));
         let ran = until_ns.saturating_sub(since_ns).max(0);
         self.running_ns = Some(self.running_ns.unwrap_or_default().saturating_add(ran));
@@ -276,7 +279,7 @@ impl Task {
 }
 
 impl AsyncTasks {
-    /// How many losses were before what is looked at now.
+    /// The number of losses before the events that are looked at now.
     fn losses(&self, source: Source) -> u64 {
         if source == Source::Profiler { self.settled_losses } else { self.losses }
     }
@@ -290,7 +293,7 @@ impl AsyncTasks {
     /// Puts the events of buffers in order, and follows the first of them.
     fn settle_some(&mut self, count: usize, shared: &mut Shared, sink: &mut impl FactSink) {
         let mut all = std::mem::take(&mut self.unsettled);
-        // Those of a thread keep their order.
+        // Events of a thread keep their order.
         all.sort_by_key(|event| event.ts_ns);
         self.unsettled = all.split_off(count.min(all.len()));
         self.unsettled_frames = self.unsettled.iter().map(|event| frames_in(&event.step)).sum();
@@ -345,7 +348,7 @@ impl AsyncTasks {
         Some(thread)
     }
 
-    /// What runs innermost on a thread had the time until now.
+    /// Gives the time until now to the task that runs innermost on a thread.
     fn segment(&mut self, key: ThreadKey, ts_ns: i64, complete: bool, sink: &mut impl FactSink) {
         let Some(thread) = self.threads.get_mut(&key) else { return };
         let since_ns = std::mem::replace(&mut thread.since_ns, ts_ns);
@@ -433,7 +436,7 @@ impl AsyncTasks {
         }
     }
 
-    /// What a thread worked on last waits again, or has ended.
+    /// Ends the last work of a thread: its task waits again, or has ended.
     fn work_ends(&mut self, of: ThreadKey, ts_ns: i64, sink: &mut impl FactSink) {
         let Some(thread) = self.thread(of) else { return };
         let last = thread.runs.iter_mut().rev().find(|run| run.by == By::Work || run.within > 0);
@@ -602,7 +605,7 @@ impl AsyncTasks {
                 let first = self.thread(of).and_then(|thread| thread.runs.first()).map(|run| run.key);
                 if first.is_some() {
                     self.segment(of, ts_ns, true, sink);
-                    // What went on is not known to wait or to have ended.
+                    // A task that went on is not known to wait or to have ended.
                     let runs = self.threads.get_mut(&of).map(|thread| std::mem::take(&mut thread.runs));
                     for run in runs.into_iter().flatten() {
                         self.left(&run, of.2, ts_ns, sink);
@@ -751,7 +754,7 @@ impl AsyncTasks {
     fn wait_ends(&mut self, input: &Input<'_>, sink: &mut impl FactSink) {
         let key = Key { process: input.process(), source: Source::Tpl, id: input.number("TaskID") };
         let Some(open) = self.waits.get(&key) else { return };
-        // Those that go on are called in the order in which they came; a thread ends its own wait.
+        // Waiters that go on are called in the order in which they came; a thread ends its own wait.
         let of_thread = |open: &Open| open.row.kind == "blocking" && open.row.thread_id == input.thread_id();
         let at = open.iter().position(of_thread).unwrap_or_default();
         self.wait_is_over(key, at, input.thread_id(), input.ts_ns(), sink);
@@ -823,7 +826,7 @@ impl AsyncTasks {
 /// Characters of the name of an operation that are kept.
 const MAX_NAME: usize = 1 << 10;
 
-/// What the event that creates a task says beside.
+/// Adds the other fields of the event that creates a task.
 fn about(task: &mut Task, input: &Input<'_>) {
     if task.callsite_id == 0 {
         task.callsite_id = input.callsite_id;
@@ -833,7 +836,7 @@ fn about(task: &mut Task, input: &Input<'_>) {
     }
 }
 
-/// How many addresses an event holds.
+/// The number of addresses that an event holds.
 fn frames_in(step: &Step) -> usize {
     match step {
         Step::CreateStack { stack, .. }
@@ -864,7 +867,7 @@ impl Tracker for AsyncTasks {
             provider: "System.Runtime.CompilerServices.AsyncProfilerEventSource",
             events: &[("AsyncEvents", Action::Buffer)],
         },
-        // Its name in previews.
+        // The provider's name in previews.
         Hears {
             provider: "System.Runtime.CompilerServices.AsyncProfilerBufferedEventSource",
             events: &[("AsyncEvents", Action::Buffer)],

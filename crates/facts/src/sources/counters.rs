@@ -25,7 +25,7 @@ pub enum Action {
     Gauge,
     /// Quantiles of a histogram.
     Histogram,
-    /// What there is to say of an instrument.
+    /// The description of an instrument.
     Instrument,
     /// The interval of the values that come.
     Interval,
@@ -43,7 +43,7 @@ const MAX_TEXT: usize = 4 << 20;
 /// Processes whose interval is remembered, at most.
 const MAX_PROCESSES: usize = 1 << 12;
 
-/// What is said of an instrument once, before its values.
+/// An instrument as it is described once, before its values.
 #[derive(Debug, Default)]
 struct Instrument {
     scope: String,
@@ -51,7 +51,7 @@ struct Instrument {
     tags: String,
 }
 
-/// What is remembered of instruments.
+/// Instruments, and the values that wait for them.
 #[derive(Debug, Default)]
 pub struct Counters {
     instruments: HashMap<(ProcessKey, u64), Instrument, RandomState>,

@@ -1,5 +1,5 @@
-//! Events of Microsoft-Diagnostics-DiagnosticSource, read as far as activities need them: two names and pairs of text. They
-//! have dozens of pairs that are not needed, so that they are not decoded completely.
+//! Events of Microsoft-Diagnostics-DiagnosticSource, read as far as activities need them: two names and pairs of text.
+//! They have dozens of pairs that are not needed, so that they are not decoded completely.
 
 use std::borrow::Cow;
 
@@ -15,9 +15,9 @@ const MAX_VALUE: usize = 2048;
 
 /// The head of an event, and where its pairs begin. Texts are UTF-16.
 pub struct Head<'p> {
-    /// Who wrote it.
+    /// The name of the source.
     pub source: &'p [u8],
-    /// What it is called.
+    /// The name of the event.
     pub name: &'p [u8],
     rest: &'p [u8],
 }
@@ -50,8 +50,8 @@ impl<'p> Head<'p> {
         })
     }
 
-    /// The name of the work of an event that was declared to be a start or a stop, as far as those of both have it in common:
-    /// `WriteCommand` of `WriteCommandBefore`, `WriteCommandAfter` and `WriteCommandError`.
+    /// The name of the work of an event that was declared to be a start or a stop, as far as those of both have it in
+    /// common: `WriteCommand` of `WriteCommandBefore`, `WriteCommandAfter` and `WriteCommandError`.
     pub fn command(&self) -> &'p [u8] {
         if let Some((work, _)) = self.work() {
             return work;
@@ -64,8 +64,8 @@ impl<'p> Head<'p> {
         ends.iter().find_map(without).unwrap_or(self.name)
     }
 
-    /// The pairs whose key is wanted, under the name that `wanted` gives, with long values cut. A response of HttpClient
-    /// is a text of many lines, which begins with its status: that is a pair of its own, `StatusCode`.
+    /// The pairs whose key is wanted, under the name that `wanted` gives, with long values cut. A response of
+    /// HttpClient is a text of many lines, which begins with its status: that is a pair of its own, `StatusCode`.
     pub fn pairs(&self, wanted: impl Fn(PairKey<'_>) -> Option<PairName>) -> Vec<(PairName, &'p [u8])> {
         let Some((count, mut rest)) = self.rest.split_first_chunk() else { return Vec::new() };
         let mut pairs = Vec::with_capacity(4);
@@ -83,7 +83,8 @@ impl<'p> Head<'p> {
     }
 }
 
-/// Tags as DiagnosticSource writes a list of them: `[name, value],[name, value]`. `None` when the text is something else.
+/// Tags as DiagnosticSource writes a list of them: `[name, value],[name, value]`. `None` when the text is something
+/// else.
 pub fn tags(text: &str) -> Option<Vec<(&str, &str)>> {
     let mut rest = text.strip_prefix('[')?.strip_suffix(']')?;
     let mut tags = Vec::new();

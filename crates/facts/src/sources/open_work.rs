@@ -49,7 +49,7 @@ impl Ids {
         self.0.is_empty()
     }
 
-    /// The same number for the same ids in any order.
+    /// A number that is equal for the same ids in any order.
     fn number(&self) -> u64 {
         let numbers = self.0.iter().map(number);
         numbers.fold(0, u64::wrapping_add)
@@ -65,7 +65,7 @@ pub struct Work {
     pub fields: Option<String>,
     pub ids: Ids,
     pub failed: bool,
-    /// What the stop says of success.
+    /// The outcome that the stop states.
     pub outcome: Option<Said>,
     /// Fields of the stop.
     pub end_fields: Option<String>,
@@ -137,7 +137,7 @@ impl Names {
     }
 }
 
-/// What start and stop have in common: process, kind of work, activity id.
+/// The key that start and stop have in common: process, kind of work, activity id.
 pub type Key = (ProcessKey, u64, Guid);
 
 /// The open work of a process.
@@ -162,7 +162,7 @@ pub struct OpenWork {
     pub gaps_are_late: bool,
     /// The latest end of work that could not wait any longer.
     pub unsettled: Option<i64>,
-    /// What kinds of work are called.
+    /// The names of kinds of work.
     pub names: Names,
 }
 
@@ -202,7 +202,8 @@ impl OpenWork {
         }
     }
 
-    /// The place of the work that an event belongs to, with what they have in common: the youngest that no id speaks against.
+    /// The place of the work that an event belongs to, with what they have in common: the youngest that no id speaks
+    /// against.
     fn find(&self, key: &Key, ids: &Ids) -> Option<(usize, &'static str)> {
         let alike = self.processes.get(&key.0)?.open.get(&(key.1, key.2))?;
         let has_activity = !key.2.is_none();
@@ -276,8 +277,8 @@ impl OpenWork {
         self.processes.get_mut(&key.0)?.open.get_mut(&(key.1, key.2))?.get_mut(index)
     }
 
-    /// Events of a process (`None`: of any) were lost (`is_lost`), or the recording ends: no stop that comes is known to belong
-    /// to what is open. Work ends on any thread.
+    /// Events of a process (`None`: of any) were lost (`is_lost`), or the recording ends: no stop that comes is known
+    /// to belong to what is open. Work ends on any thread.
     pub fn forget(&mut self, process: Option<ProcessKey>, is_lost: bool, sink: &mut impl FactSink) {
         let lost: Vec<OfProcess> = match process {
             Some(process) => self.processes.remove(&process).into_iter().collect(),

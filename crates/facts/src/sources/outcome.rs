@@ -1,19 +1,19 @@
-//! What the stop of a piece of work says of success.
+//! The outcome of a piece of work, as its stop states it.
 
 /// A field of a stop that says it.
 #[derive(Clone, Debug)]
 pub struct Said {
     /// Name of the field.
     pub field: &'static str,
-    /// Its value as text.
+    /// The value as text.
     pub text: String,
 }
 
-/// It went well.
+/// The work succeeded.
 pub const SUCCESS: &str = "success";
-/// It did not.
+/// The work failed.
 pub const FAILURE: &str = "failure";
-/// It has ended, and nothing says how.
+/// The work has ended, and nothing says how.
 pub const UNKNOWN: &str = "unknown";
 
 /// Fields of a stop that say it, the first one that is there.

@@ -37,13 +37,13 @@ pub struct TaskEvent {
 }
 
 impl TaskEvent {
-    /// What events of a type are.
+    /// The meaning of events of a type.
     pub fn of(info: &EventInfo) -> Option<TaskEvent> {
         let (_, name, step) = EVENTS.iter().find(|(event, ..)| info.provider == PROVIDER && info.name == *event)?;
         Some(TaskEvent { step: *step, kind: work_event::kind(PROVIDER, name), name })
     }
 
-    /// What an end says of success: of a task whether it threw, of an operation its AsyncCausalityStatus.
+    /// The outcome that an end states: of a task whether it threw, of an operation its AsyncCausalityStatus.
     pub fn outcome(self, fields: &Scalars) -> Option<&'static str> {
         match fields.get("IsExceptional") {
             Value::Bool(true) | Value::Uint(1) => return Some("failed"),

@@ -9,11 +9,11 @@ use tracequet_trace::event::EventInfo;
 /// Whether an event is a start, a stop or a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// It begins.
+    /// The work begins.
     Start,
-    /// It ends.
+    /// The work ends.
     Stop,
-    /// It has failed; the stop comes later.
+    /// The work has failed; the stop comes later.
     Failed,
 }
 
@@ -22,7 +22,7 @@ pub enum Step {
 pub struct WorkEvent {
     /// Where in the work it stands.
     pub step: Step,
-    /// The same number for starts and stops of the same kind of work.
+    /// A number that is equal for starts and stops of one kind of work.
     pub kind: u64,
     /// Bytes of the event's name before the name of the work, and of that name.
     name: (u8, u16),
@@ -35,8 +35,8 @@ const FAILED: &str = "Failed";
 /// The EventSource of ASP.NET Core.
 const HOSTING: &str = "Microsoft.AspNetCore.Hosting";
 
-/// A number that stands for something in this run of the program: another one in the next, so that no recording can be made
-/// whose numbers collide.
+/// A number that stands for something in this run of the program: another one in the next, so that no recording can be
+/// made whose numbers collide.
 pub fn number(of: impl Hash) -> u64 {
     static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::default);
     STATE.hash_one(of)
@@ -56,13 +56,14 @@ fn split_name(name: &str) -> Option<(&str, Step)> {
 }
 
 impl WorkEvent {
-    /// What events of a type are, by their opcode or, where they have none, by the convention for names of EventSources.
+    /// The meaning of events of a type, by their opcode or, where they have none, by the convention for names of
+    /// EventSources.
     pub fn of(info: &EventInfo) -> Option<WorkEvent> {
         WorkEvent::named(&info.provider, &info.name, info.opcode)
     }
 
     fn named(provider: &str, name: &str, opcode: Option<u8>) -> Option<WorkEvent> {
-        // It comes before the stop of a request whose handler threw.
+        // UnhandledException comes before the stop of a request whose handler threw.
         if (provider, name) == (HOSTING, "UnhandledException") {
             return Some(WorkEvent { step: Step::Failed, kind: kind(provider, "Request"), name: (0, 0) });
         }
@@ -96,7 +97,8 @@ impl WorkEvent {
     }
 }
 
-/// The name of the task before an opcode of Windows: of `ProcessStart/win:Start` it is `ProcessStart`, and the work is `Process`.
+/// The name of the task before an opcode of Windows: of `ProcessStart/win:Start` it is `ProcessStart`, and the work is
+/// `Process`.
 fn of_task<'n>(work: &'n str, words: &[&str]) -> &'n str {
     let Some(task) = work.strip_suffix("/win:") else { return work };
     words.iter().find_map(|word| task.strip_suffix(word)).filter(|work| !work.is_empty()).unwrap_or(task)

@@ -1,8 +1,9 @@
 //! The path in an activity id of EventSource: which activity lies in which.
 //!
-//! Source: `ActivityTracker.ActivityInfo.CreateActivityPathGuid` of the .NET runtime. The first twelve bytes are numbers, a nibble
-//! each where they are small; the last four are a checksum with the process id. Where a number from 11 to 255 begins at a whole byte,
-//! the runtime writes its code and forgets the number, so that all of them have one id: checked with ids that .NET 10 gave.
+//! Source: `ActivityTracker.ActivityInfo.CreateActivityPathGuid` of the .NET runtime. The first twelve bytes are
+//! numbers, a nibble each where they are small; the last four are a checksum with the process id. Where a number from
+//! 11 to 255 begins at a whole byte, the runtime writes its code and forgets the number, so that all of them have one
+//! id: checked with ids that .NET 10 gave.
 
 use std::fmt::Write;
 
@@ -10,14 +11,15 @@ use tracequet_trace::guid::Guid;
 
 /// Numbers up to this one are a nibble.
 const LAST_IMMEDIATE: u8 = 0xA;
-/// What follows is the number of an activity whose path is too long.
+/// The prefix of the number of an activity whose path is too long.
 const PREFIX: u8 = 0xB;
 /// One byte follows; 0xD to 0xF: two to four.
 const ONE_BYTE: u8 = 0xC;
-/// What the checksum begins with.
+/// The first value of the checksum.
 const SEED: u32 = 0x599D_99AD;
 
-/// The path of an activity of a process: `//1/34/2`. `*` stands for a number that the runtime forgot. `None` when the id is not made so.
+/// The path of an activity of a process: `//1/34/2`. `*` stands for a number that the runtime forgot. `None` when the
+/// id is not made so.
 pub fn path(id: &Guid, process_id: u64) -> Option<String> {
     let (numbers, checksum) = id.0.split_at_checked(12)?;
     let word = |bytes: &[u8]| bytes.try_into().map_or(0, u32::from_le_bytes);

@@ -5,11 +5,11 @@
 //! ```
 //! All of it is on one thread. An exception that is thrown while another one is handled is the inner one of two.
 //!
-//! A filter that throws is as if it had said no: the runtime drops that exception and goes on with the outer one. .NET 10 then
-//! sends FilterStop, as it does behind every filter. Runtimes up to .NET 8 send nothing, so that a handler that comes next may be one
-//! within the filter, for the exception in it, or one behind it, for the outer exception. It is the latter where its method is the
-//! filter's own, which can have no handler within a filter. Otherwise the FilterStop that follows proves the former. Where neither
-//! is so, nothing is said of the handlers of either.
+//! A filter that throws is as if it had said no: the runtime drops that exception and goes on with the outer one. .NET
+//! 10 then sends FilterStop, as it does behind every filter. Runtimes up to .NET 8 send nothing, so that a handler that
+//! comes next may be one within the filter, for the exception in it, or one behind it, for the outer exception. It is
+//! the latter where its method is the filter's own, which can have no handler within a filter. Otherwise the FilterStop
+//! that follows proves the former. Where neither is so, nothing is said of the handlers of either.
 
 use std::collections::HashMap;
 
@@ -25,7 +25,7 @@ use crate::tracker::{Cut, GivenUp, Tracker};
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// It is thrown.
+    /// An exception is thrown.
     Thrown,
     /// A filter is asked.
     Filter,
@@ -37,7 +37,7 @@ pub enum Action {
     Catch,
     /// A handler ends.
     CatchEnd,
-    /// What runtime it is.
+    /// The version of the runtime.
     Runtime,
 }
 
@@ -53,8 +53,8 @@ struct Open {
     handler: Option<String>,
     /// The method whose filter is asked and has not answered.
     asks: Option<u64>,
-    /// Its handler seems to have ended within a filter. Until that filter ends, the handler may have been that of the exception
-    /// outside, whose filter threw.
+    /// Whether its handler seems to have ended within a filter. Until that filter ends, the handler may have been that
+    /// of the exception outside, whose filter threw.
     is_doubtful: bool,
 }
 
@@ -129,8 +129,8 @@ impl Exceptions {
         }
     }
 
-    /// A handler or a filter of a method begins. If that is the method whose filter is asked, the filter has thrown: what it threw
-    /// is gone.
+    /// A handler or a filter of a method begins. If that is the method whose filter is asked, the filter has thrown:
+    /// what it threw is gone.
     fn filter_is_over(&mut self, thread: u32, process: ProcessKey, method: u64, sink: &mut impl FactSink) {
         if self.ends_filters.get(&process) == Some(&true) {
             return;
@@ -149,8 +149,8 @@ impl Exceptions {
         }
     }
 
-    /// The filter in which handlers seem to have ended has not ended, and something else has begun: whose handlers they were is not
-    /// known. Returns whether there were some.
+    /// The filter in which handlers seem to have ended has not ended, and something else has begun: whose handlers they
+    /// were is not known. Returns whether there were some.
     fn doubt(&mut self, thread: u32, sink: &mut impl FactSink) -> bool {
         let Some(last) = self.open.of_thread(thread).rposition(|open| open.is_doubtful) else { return false };
         let asked = self.open.of_thread(thread).take(last).rposition(|open| open.asks.is_some());

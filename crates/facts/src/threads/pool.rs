@@ -45,7 +45,7 @@ pub struct Pool {
     /// By process: a loss in one shall not look at the items of all others.
     queued: HashMap<ProcessKey, Queue, RandomState>,
     count: usize,
-    /// How many workers each process wants, or has.
+    /// The number of workers that each process wants, or has.
     workers: HashMap<ProcessKey, u32, RandomState>,
     /// Items that were reported before they were taken, because too many waited.
     given_up: u64,
@@ -60,13 +60,13 @@ impl Pool {
             "adjustment" => {
                 row.starvation = match row.reason_number {
                     Some(STARVATION) => Some(true),
-                    // The same reason takes them away again.
+                    // One reason both adds workers and takes them away again.
                     Some(COOPERATIVE_BLOCKING) => now.zip(before).map(|(now, before)| now > before),
                     _ => Some(false),
                 };
                 self.want(process, now);
             }
-            // What there are is what was wanted, as long as no adjustment says more.
+            // The workers that exist are those that were wanted, as long as no adjustment says more.
             "worker_start" if before.is_none() => self.want(process, now),
             _ => {}
         }
@@ -80,8 +80,8 @@ impl Pool {
         }
     }
 
-    /// Events of a process (`None`: of any) were lost (`is_lost`), or the recording ends. Any thread may have taken an item in
-    /// the gap, and queued another one with its id.
+    /// Events of a process (`None`: of any) were lost (`is_lost`), or the recording ends. Any thread may have taken an
+    /// item in the gap, and queued another one with its id.
     fn take_all(&mut self, process: Option<ProcessKey>, is_lost: bool, sink: &mut impl FactSink) {
         match process {
             Some(process) => drop(self.workers.remove(&process)),

@@ -6,7 +6,7 @@ use crate::kernel::hardware_counters;
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
-/// Who took a sample.
+/// The taker of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// The kernel of Windows.

@@ -11,11 +11,11 @@ use crate::tracker::{Cut, GivenUp, Tracker};
 pub enum Action {
     /// A thread wants a lock that another one has.
     LockStart,
-    /// It has it.
+    /// The thread has the lock.
     LockStop,
     /// A thread begins to wait.
     WaitStart,
-    /// It continues.
+    /// The thread continues.
     WaitStop,
 }
 

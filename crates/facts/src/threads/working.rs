@@ -1,4 +1,4 @@
-//! What each thread works on, by the activity ids of the events that it writes.
+//! The work of each thread, by the activity ids of the events that it writes.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -14,7 +14,7 @@ use crate::input::{self, Hears, Input};
 use crate::shared::Shared;
 use crate::tracker::{Cut, Tracker};
 
-/// It hears no event in particular.
+/// An action of no event in particular: the tracker looks at the headers of all.
 #[derive(Clone, Copy, Debug)]
 pub enum Action {}
 

@@ -10,7 +10,7 @@ use diagnostics_port::{Target, attach_profiler, find, process_info};
 const USAGE: &str = "usage: tracequet-attach PID [NAME=VALUE...]
 Attaches the recorder to the .NET process PID. NAME=VALUE are its settings, as TRACEQUET_OUTPUT=/path/app-%p.corprof.";
 
-/// How long the recorder may take to begin.
+/// The longest time until the recorder begins.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// {6c1a7a1c-53a1-4b4b-9f2a-7c6f8f0f7c01}, as it lies in memory. Any id would do: the library answers to all.
 const CLASS: [u8; 16] =
@@ -46,7 +46,8 @@ fn attach(process: u32, settings: &[String]) -> Result<(), String> {
     let data = absolute(settings)?;
     let port = find(process).map_err(|error| error.to_string())?;
     let target = Target::Port(port);
-    // The process that answers loads the library, so it has to be the one that was named. .NET Core 3.1 does not report its id.
+    // The process that answers loads the library, so it has to be the one that was named. .NET Core 3.1 does not report
+    // its id.
     match process_info(&target) {
         Err(error) if !error.is_unknown_command() => return Err(error.to_string()),
         _ => {}

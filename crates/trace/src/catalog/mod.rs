@@ -170,7 +170,7 @@ pub struct EventLayout {
     /// Whether the event's own table has the rows, too: `rows_in` holds only some of their fields.
     #[serde(default)]
     pub rows_kept: bool,
-    /// What a reader of the layout should know.
+    /// A remark for readers of the layout.
     pub note: Option<String>,
     /// The fields in the language of [`syntax`].
     pub fields: Vec<String>,

@@ -13,13 +13,13 @@
 pub struct LayoutField<'t> {
     /// Name in the manifest.
     pub name: &'t str,
-    /// How its bytes are laid out.
+    /// The layout of its bytes.
     pub layout: FieldLayout<'t>,
     /// The map with the names of its values.
     pub map: Option<&'t str>,
 }
 
-/// How the bytes of a field are laid out.
+/// The layout of the bytes of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldLayout<'t> {
     /// A single value.
@@ -73,7 +73,7 @@ pub enum SimpleType {
     /// A security identifier behind a TOKEN_USER of two pointers; four zero bytes when there is none.
     TokenSid,
     Utf16Z,
-    /// The same as the last field of all, where writers may leave out the terminator or all of it.
+    /// A UTF-16 text as the last field of all, where writers may leave out the terminator or the whole text.
     Utf16Tail,
     /// 8-bit text up to a zero byte.
     AnsiZ,

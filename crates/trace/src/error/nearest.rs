@@ -4,7 +4,8 @@
 const MAX_NAMES: usize = 4 << 10;
 const MAX_CHARACTERS: usize = 200;
 
-/// The name that is like what was typed: the same in another case, one that it is a part of, or one with few other letters.
+/// The name that is like what was typed: the same in another case, one that it is a part of, or one with few other
+/// letters.
 pub fn nearest<'n>(typed: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let letters = |text: &str| text.to_lowercase().chars().take(MAX_CHARACTERS).collect::<Vec<char>>();
     let typed_letters = letters(typed);
@@ -19,7 +20,7 @@ pub fn nearest<'n>(typed: &str, names: impl IntoIterator<Item = &'n str>) -> Opt
     near.map(|(_, _, name)| name)
 }
 
-/// The same as the end of a sentence: `; did you mean gc_pause?`, or nothing.
+/// The nearest name as the end of a sentence: `; did you mean gc_pause?`, or nothing.
 pub fn did_you_mean<'n>(typed: &str, names: impl IntoIterator<Item = &'n str>) -> String {
     nearest(typed, names).map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }

@@ -8,7 +8,7 @@ use super::cut;
 /// Bytes of a message: names in it may be megabytes long, and there may be a problem with each event.
 const MAX_MESSAGE: usize = 4 << 10;
 
-/// How much a [`Problem`] matters.
+/// The weight of a [`Problem`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Severity {
@@ -35,7 +35,7 @@ impl Severity {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// How much it matters.
+    /// The weight of the problem.
     pub severity: Severity,
     /// A stable snake_case word for the kind of problem, for queries.
     pub code: &'static str,
@@ -43,7 +43,7 @@ pub struct Problem {
     pub message: String,
     /// Byte offset in the (unpacked) stream.
     pub offset: u64,
-    /// How many events, bytes or records it concerns; 1 when it is a single thing.
+    /// The number of events, bytes or records that are concerned; 1 when it is a single thing.
     pub count: u64,
     /// The capturing thread's OS id; 0 when it concerns no thread.
     pub thread_id: u64,
@@ -59,13 +59,13 @@ impl Problem {
         Problem { severity, code, message, offset, count: 1, thread_id: 0 }
     }
 
-    /// The same with a count.
+    /// Sets the count.
     pub fn count(mut self, count: u64) -> Problem {
         self.count = count;
         self
     }
 
-    /// The same with the thread it concerns.
+    /// Sets the thread that is concerned.
     pub fn thread(mut self, thread_id: u64) -> Problem {
         self.thread_id = thread_id;
         self
@@ -86,7 +86,7 @@ pub struct ProblemLog {
     unfolded: &'static [&'static str],
 }
 
-/// What is known of the problems of one code.
+/// The problems of one code, summed.
 #[derive(Debug, Default)]
 struct Tally {
     passed: u64,

@@ -1,9 +1,9 @@
 //! Characters of foreign text that a message shows in another way.
 
-/// Whether a character is not seen itself, or is blank and no space: text with it looks like other text, or is shown in another
-/// order. Control characters, line and paragraph separators, marks of direction, annotations, and those without a picture of
-/// their own. Source: `Default_Ignorable_Code_Point` of Unicode 16, `DerivedCoreProperties.txt`; blank letters, notes and
-/// signs by their names in `UnicodeData.txt`.
+/// Whether a character is not seen itself, or is blank and no space: text with it looks like other text, or is shown in
+/// another order. Control characters, line and paragraph separators, marks of direction, annotations, and those without
+/// a picture of their own. Source: `Default_Ignorable_Code_Point` of Unicode 16, `DerivedCoreProperties.txt`; blank
+/// letters, notes and signs by their names in `UnicodeData.txt`.
 pub fn is_unseen(c: char) -> bool {
     if c.is_ascii() {
         return c.is_control();

@@ -26,8 +26,8 @@ pub trait Column: Sized {
     fn file_time(&mut self, value: u64) -> bool;
     /// UTF-16 bytes. Returns whether something could not be shown as UTF-8 and was replaced.
     fn utf16(&mut self, bytes: &[u8]) -> bool;
-    /// UTF-16 bytes up to the first zero unit. Returns where that is, and whether something was replaced; takes nothing when
-    /// there is none.
+    /// UTF-16 bytes up to the first zero unit. Returns where that is, and whether something was replaced; takes nothing
+    /// when there is none.
     #[inline]
     fn utf16z(&mut self, bytes: &[u8]) -> Option<(usize, bool)> {
         let end = utf16::end(bytes)?;
@@ -49,7 +49,7 @@ pub trait Column: Sized {
     fn end_list(&mut self);
 }
 
-/// How a payload fitted its plan.
+/// The fit of a payload to its plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Fit {

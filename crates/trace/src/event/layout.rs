@@ -9,8 +9,8 @@ use super::plan::{Count, Node, Plan, PlanField};
 use crate::catalog::EventLayout;
 use crate::catalog::syntax::{self, CountOf, FieldLayout, LayoutField, SimpleType};
 
-/// Plans by the place of their layout, which is never given up, and whether pointers have 4 bytes. A recording can make up
-/// a hundred thousand kinds of one event: all have one plan.
+/// Plans by the place of their layout, which is never given up, and whether pointers have 4 bytes. A recording can make
+/// up a hundred thousand kinds of one event: all have one plan.
 type Plans = HashMap<(usize, bool), Result<Arc<Plan>, String>, RandomState>;
 
 impl EventLayout {

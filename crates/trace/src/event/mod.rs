@@ -1,6 +1,6 @@
 //! One event with its meaning: who described it, and how its payload is decoded.
 //!
-//! The same CLR payload arrives in several containers; it is decoded once, here, whatever carried it.
+//! A CLR payload arrives in several containers; it is decoded once, here, whatever carried it.
 
 #[doc(hidden)]
 pub mod decode;
@@ -30,11 +30,11 @@ use plan::Plan;
 pub use value::Value;
 pub use visit::{EventVisitor, Resolved, Resolver, read};
 
-/// What is known of one kind of event in one recording.
+/// A kind of event in one recording.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EventInfo {
-    /// What the recording says.
+    /// The recording's own description of the kind.
     pub event_type: EventType,
     /// Provider name, also where the recording gives only its GUID.
     pub provider: String,
@@ -45,13 +45,13 @@ pub struct EventInfo {
     #[doc(hidden)]
     /// The catalogue of the provider, when its events are in one.
     pub catalogue: Option<&'static Provider>,
-    /// How payloads are decoded.
+    /// The way in which payloads are decoded.
     pub decoding: Decoding,
-    /// Who describes the fields, when [`EventInfo::decoding`] is by a description.
+    /// The source of the description, when [`EventInfo::decoding`] is by a description.
     pub described_by: Describes,
 }
 
-/// How payloads of one kind of event are decoded.
+/// A way in which payloads of one kind of event are decoded.
 #[derive(Clone, Debug)]
 pub enum Decoding {
     /// By the recording's own description.
@@ -214,7 +214,7 @@ pub type NamedValues<'a> = Vec<(&'a str, Value)>;
 pub struct Event<'a> {
     /// Header and payload.
     pub raw: &'a RawEvent<'a>,
-    /// Its kind.
+    /// The kind of the event.
     pub info: &'a EventInfo,
     /// The thread it is about.
     pub thread: &'a Thread,

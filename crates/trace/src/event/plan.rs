@@ -5,14 +5,14 @@ use crate::reader::{Field, FieldType, Shown};
 /// No layout needs more fields as counts of others.
 pub(super) const MAX_SLOTS: usize = 8;
 
-/// How one kind of payload is decoded.
+/// A plan by which payloads of one kind are decoded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The fields in the order of the payload.
     pub fields: Vec<PlanField>,
-    /// How many fields are remembered as element counts of later ones.
+    /// The number of fields that are remembered as element counts of later ones.
     pub slots: usize,
-    /// The same fields with one-byte booleans. `EventSource.Write` writes those while its metadata says four bytes;
+    /// The fields with one-byte booleans. `EventSource.Write` writes those while its metadata says four bytes;
     /// only the exact fit of a payload shows.
     pub narrow_booleans: Option<Vec<PlanField>>,
 }
@@ -22,13 +22,13 @@ pub struct Plan {
 pub struct PlanField {
     /// Name as the manifest or the recording has it.
     pub name: String,
-    /// How to read it.
+    /// The way in which the field is read.
     pub node: Node,
     /// Where to remember its value as a count.
     pub slot: Option<u8>,
 }
 
-/// How one value is read.
+/// A way in which one value is read.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "the names say it")]
 pub enum Node {
@@ -63,7 +63,7 @@ pub enum Node {
     /// One UTF-8 code unit.
     Utf8Unit,
     Utf16Z,
-    /// The same as the last field of all, where writers may leave out the terminator or all of it.
+    /// A UTF-16 text as the last field of all, where writers may leave out the terminator or the whole text.
     Utf16Tail,
     /// 8-bit text up to a zero byte.
     AnsiZ,
@@ -118,7 +118,7 @@ impl Plan {
         Plan { fields, slots, narrow_booleans: narrow }
     }
 
-    /// The same for events of ETW, where text that comes last may end with the payload. Source: the remarks on
+    /// Lets text that comes last end with the payload, as events of ETW do. Source: the remarks on
     /// `TdhFormatProperty`; HTTP.sys writes its URLs so.
     pub fn with_open_end(mut self) -> Plan {
         for fields in std::iter::once(&mut self.fields).chain(&mut self.narrow_booleans) {
@@ -258,7 +258,7 @@ impl Node {
         })
     }
 
-    /// How many strings a value is, if it is nothing but strings that end in a zero unit.
+    /// The number of strings of a value that is nothing but strings which end in a zero unit.
     pub fn strings(&self) -> Option<usize> {
         match self {
             Node::Utf16Z => Some(1),

@@ -21,7 +21,7 @@ pub struct RowLayout {
 /// The whole rows of one event.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a> {
-    /// How many rows the event announces.
+    /// The number of rows that the event announces.
     pub announced: u64,
     len: usize,
     layout: &'a RowLayout,
@@ -89,7 +89,7 @@ impl RowLayout {
         self.head
     }
 
-    /// How a payload fits: short of rows, or with bytes behind the last one. `list` is the index of the rows' field.
+    /// The fit of a payload: short of rows, or with bytes behind the last one. `list` is the index of the rows' field.
     pub fn fit(&self, payload: &[u8], list: usize) -> Fit {
         let Some(rows) = self.rows(payload) else { return Fit { short: Some(ShortField(0)), ..Fit::default() } };
         if rows.is_short() {
@@ -138,7 +138,7 @@ fn number(bytes: &[u8], at: usize, width: usize) -> u64 {
 }
 
 impl<'a> Rows<'a> {
-    /// How many whole rows there are.
+    /// The number of whole rows.
     pub fn len(&self) -> usize {
         self.len
     }

@@ -22,8 +22,8 @@ pub fn text(shown: Shown, value: &[u8]) -> Option<String> {
     }
 }
 
-/// u16 family, u16 port in network order; of IPv4 4 bytes of address, of IPv6 u32 flow, 16 bytes of address, u32 scope. Source:
-/// `SOCKADDR_IN` and `SOCKADDR_IN6` of the SDK.
+/// u16 family, u16 port in network order; of IPv4 4 bytes of address, of IPv6 u32 flow, 16 bytes of address, u32 scope.
+/// Source: `SOCKADDR_IN` and `SOCKADDR_IN6` of the SDK.
 fn socket_address(value: &[u8]) -> Option<String> {
     let (family, rest) = value.split_first_chunk()?;
     let (port, rest) = rest.split_first_chunk()?;

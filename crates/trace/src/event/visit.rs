@@ -31,8 +31,8 @@ pub trait EventVisitor {
     /// A new thread. Threads are numbered from 0 in this order.
     fn thread(&mut self, _index: ThreadIndex, _thread: &Thread) {}
 
-    /// An event of a wanted kind, before anything is found out about it. Returns whether it is wanted. For visitors that
-    /// count many events and look at few.
+    /// An event of a wanted kind, before anything is found out about it. Returns whether it is wanted. For visitors
+    /// that count many events and look at few.
     #[inline]
     fn wants(&mut self, _event: &RawEvent<'_>) -> bool {
         true
@@ -49,12 +49,12 @@ pub trait EventVisitor {
     /// Keys of earlier stacks ([`reader::Stack::key`]) are no longer valid.
     fn stacks_forgotten(&mut self) {}
 
-    /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ns`. Reported before the
-    /// first event behind the gap (.nettrace from V4 on, .etl).
+    /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ns`. Reported
+    /// before the first event behind the gap (.nettrace from V4 on, .etl).
     fn events_lost(&mut self, _capture_thread: Option<(ThreadIndex, &Thread)>, _since_ns: i64) {}
 
-    /// Events that a thread recorded (`None`: any thread) are missing between two times. Reported as soon as it is known: events
-    /// between them may have been delivered already (.nettrace), or come yet (.etl).
+    /// Events that a thread recorded (`None`: any thread) are missing between two times. Reported as soon as it is
+    /// known: events between them may have been delivered already (.nettrace), or come yet (.etl).
     fn gap(&mut self, _capture_thread: Option<(ThreadIndex, &Thread)>, _since_ns: i64, _until_ns: i64) {}
 
     /// All gaps before the events that come have been reported (.nettrace from V4 on).
@@ -79,7 +79,7 @@ pub fn read(input: Input, order: Order, visitor: &mut dyn EventVisitor) -> Resul
 pub struct Resolver<'v> {
     visitor: &'v mut dyn EventVisitor,
     manifests: Option<&'v EventManifests>,
-    /// What is left for texts and fields that manifests say and the recording does not.
+    /// The memory that is left for texts and fields which manifests describe and the recording does not.
     budget: TextBudget,
     /// The budget was not enough, and a diagnostic says so.
     is_too_much: bool,
@@ -104,12 +104,12 @@ impl<'v> Resolver<'v> {
         Resolver { visitor, manifests: None, budget, is_too_much: false, info: None, resolved }
     }
 
-    /// The same, with manifests of providers whose events an .etl does not describe itself.
+    /// Adds manifests of providers whose events an .etl does not describe itself.
     pub fn with_manifests(self, manifests: &'v EventManifests) -> Resolver<'v> {
         Resolver { manifests: Some(manifests), ..self }
     }
 
-    /// What was resolved, when the reader is done.
+    /// The descriptions that were resolved, when the reader is done.
     pub fn finish(self) -> Resolved {
         self.resolved
     }

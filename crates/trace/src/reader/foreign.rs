@@ -1,6 +1,6 @@
 //! Files that people give in place of a recording, by their first bytes: what they are, and what to give instead.
 
-/// What a file is and what was expected, if it is of a known kind that is not read.
+/// The name of a known kind of file that is not read, and what was expected in its place.
 pub fn known(head: &[u8]) -> Option<(&'static str, &'static str)> {
     let contains = |text: &[u8]| head.windows(text.len()).any(|window| window == text);
     let word = |at: usize| head.get(at..).and_then(|rest| rest.first_chunk()).map(|bytes| u16::from_le_bytes(*bytes));

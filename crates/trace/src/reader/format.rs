@@ -56,13 +56,14 @@ pub fn read(input: Input, order: Order, visitor: &mut dyn Visitor) -> Result<End
             what: "a recording of callbacks".into(),
             expected: "a recording of events".into(),
         }),
-        // What was cut inside its magic gets its message from the format that it began as.
+        // A file that was cut inside its magic gets its message from the format that it began as.
         None if b"Nettrace".starts_with(input.head()) => nettrace::read(input, order, visitor),
         None => Err(Error::Unreadable {
             path: input.path().to_owned(),
             offset: 0,
             what: "no recording that tracequet knows".into(),
-            expected: "\"Nettrace\", \"!FastSerialization.1\" (.netperf, .gcdump), \".corprof\" or the header buffer of an .etl"
+            expected: "\"Nettrace\", \"!FastSerialization.1\" (.netperf, .gcdump), \".corprof\" or the header buffer \
+                of an .etl"
                 .into(),
         }),
     }

@@ -21,17 +21,18 @@ use crate::error::Problem;
 use crate::guid::Guid;
 use crate::time::Clock;
 
-/// What the header of a recording says about it as a whole.
+/// The header of a recording: facts about it as a whole.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TraceInfo {
     /// `nettrace`, `netperf`, `etl`, `etw` (a live session), `corprof` or `gcdump`.
     pub container: &'static str,
-    /// Version of the format: 1 to 4 (a "V5" file says 4) or 6; of an .etl the log version, 1 or 2; of a live session 0.
+    /// Version of the format: 1 to 4 (a "V5" file says 4) or 6; of an .etl the log version, 1 or 2; of a live session
+    /// 0.
     pub version: u32,
     /// Minor version (V6, .etl).
     pub minor: u32,
-    /// How ticks become time.
+    /// The clock that makes time of ticks.
     pub clock: Clock,
     /// Whether the header's start time could be read; otherwise times count from 1970.
     pub start_known: bool,
@@ -53,7 +54,8 @@ impl TraceInfo {
         self.container == NETTRACE_CONTAINER
     }
 
-    /// Bytes of an address in a [`Stack`]. Windows writes processes of both widths together: its stacks are widened to 8.
+    /// Bytes of an address in a [`Stack`]. Windows writes processes of both widths together: its stacks are widened to
+    /// 8.
     pub fn stack_width(&self) -> u8 {
         if self.is_of_windows() { 8 } else { self.pointer_size }
     }
@@ -77,7 +79,7 @@ pub(crate) const LIVE_CONTAINER: &str = "etw";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TypeId(pub u32);
 
-/// What the recording itself says about a kind of event.
+/// A kind of event as the recording itself describes it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct EventType {
@@ -97,13 +99,13 @@ pub struct EventType {
     pub level: u32,
     /// Keyword mask.
     pub keywords: u64,
-    /// How payloads are laid out, as far as the recording says.
+    /// The layout of payloads, as far as the recording says.
     pub layout: Layout,
     /// Message template or description (V6).
     pub message: Option<Arc<str>>,
 }
 
-/// What a recording says of an event's payload.
+/// A recording's description of an event's payload.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Layout {
@@ -135,13 +137,13 @@ impl EventType {
     }
 }
 
-/// What an .etl says of an event's payload.
+/// The description of an event's payload in an .etl.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct EtwLayout {
     /// Bytes in a pointer of the process that wrote the event: it may differ from event to event.
     pub pointer_size: u8,
-    /// What identifies the kind of event.
+    /// The identity of the kind of event.
     pub form: EtwForm,
     /// The fields, when the recording describes them (TraceLogging, a manifest or a schema of the merge step).
     pub fields: Option<Vec<Field>>,
@@ -154,7 +156,7 @@ impl EtwLayout {
     }
 }
 
-/// What identifies a kind of event of an .etl.
+/// The identity of a kind of event of an .etl.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EtwForm {
@@ -259,7 +261,7 @@ pub enum Shown {
 pub struct Thread {
     /// OS process id.
     pub process_id: u64,
-    /// How many processes had this id before, as far as the recording says (.etl): ids are reused.
+    /// The number of processes that had this id before, as far as the recording says (.etl): ids are reused.
     pub process_incarnation: u32,
     /// OS thread id.
     pub thread_id: u64,
@@ -283,7 +285,7 @@ pub const NO_SUBJECT: u64 = u32::MAX as u64;
 pub struct ProcessKey {
     /// OS process id.
     pub id: u64,
-    /// How many processes had this id before.
+    /// The number of processes that had this id before.
     pub incarnation: u32,
 }
 
@@ -310,9 +312,9 @@ pub struct Process {
     pub start_ticks: Option<i64>,
     /// When it ended; `None` when that was after the recording.
     pub end_ticks: Option<i64>,
-    /// What it returned; `None` when its end is not in the recording.
+    /// The result that it returned; `None` when its end is not in the recording.
     pub exit_code: Option<i32>,
-    /// How many processes had this id before, as far as the recording says.
+    /// The number of processes that had this id before, as far as the recording says.
     pub incarnation: u32,
 }
 
@@ -373,7 +375,8 @@ pub struct RawEvent<'a> {
     pub stack: Stack<'a>,
     /// Correlation ids.
     pub labels: &'a Labels,
-    /// Hardware counters of the processor: packed numbers of 8 bytes, in the order in which the recording names them (.etl).
+    /// Hardware counters of the processor: packed numbers of 8 bytes, in the order in which the recording names them
+    /// (.etl).
     pub counters: &'a [u8],
     /// Payload bytes.
     pub payload: &'a [u8],
@@ -404,7 +407,8 @@ pub fn counters(packed: &[u8]) -> impl Iterator<Item = u64> {
     packed.chunks_exact(8).filter_map(|bytes| bytes.first_chunk()).map(|bytes| u64::from_le_bytes(*bytes))
 }
 
-/// Receives what a reader finds, in the order of the recording (or of time). Readers take a `dyn Visitor`: they are compiled once.
+/// Receives what a reader finds, in the order of the recording (or of time). Readers take a `dyn Visitor`: they are
+/// compiled once.
 pub trait Visitor {
     /// The header was read. Called once, before everything else.
     fn trace(&mut self, _info: &TraceInfo) {}
@@ -431,12 +435,12 @@ pub trait Visitor {
     /// Keys of earlier stacks are no longer valid.
     fn stacks_forgotten(&mut self) {}
 
-    /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ticks`. Reported before
-    /// the first event behind the gap (.nettrace from V4 on, .etl).
+    /// Events that a thread recorded (`None`: any thread) are missing, all of them later than `since_ticks`. Reported
+    /// before the first event behind the gap (.nettrace from V4 on, .etl).
     fn events_lost(&mut self, _capture_thread: Option<ThreadIndex>, _since_ticks: i64) {}
 
-    /// Events that a thread recorded (`None`: any thread) are missing between two times. Reported as soon as it is known: events
-    /// between them may have been delivered already (.nettrace), or come yet (.etl).
+    /// Events that a thread recorded (`None`: any thread) are missing between two times. Reported as soon as it is
+    /// known: events between them may have been delivered already (.nettrace), or come yet (.etl).
     fn gap(&mut self, _capture_thread: Option<ThreadIndex>, _since_ticks: i64, _until_ticks: i64) {}
 
     /// All gaps before the events that come have been reported (.nettrace from V4 on).
@@ -449,7 +453,7 @@ pub trait Visitor {
     fn progress(&mut self, _position: u64) {}
 }
 
-/// How events are to be delivered.
+/// The order in which events are to be delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Order {
@@ -459,7 +463,7 @@ pub enum Order {
     File,
 }
 
-/// How a recording ended.
+/// The end of a recording: whole, cut or stopped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct End {

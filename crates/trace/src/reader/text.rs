@@ -4,10 +4,11 @@ use super::{EtwLayout, EventType, Field, FieldType, Layout};
 use crate::error::{Problem, Severity};
 
 /// Bytes of names and descriptions of processes, threads and kinds of events that are kept of one recording. Each is
-/// copied a few times on its way to the tables, so that this is some hundred megabytes. The largest real recording has 3 MB.
+/// copied a few times on its way to the tables, so that this is some hundred megabytes. The largest real recording has
+/// 3 MB.
 const MAX_TEXT: usize = 24 << 20;
 
-/// What is left of the budget.
+/// The memory for texts that is left of a budget.
 #[derive(Debug)]
 pub struct TextBudget {
     left: usize,
@@ -46,7 +47,7 @@ impl TextBudget {
         self.left = (self.left + bytes).min(MAX_TEXT);
     }
 
-    /// What to report when something did not fit.
+    /// The problem to report when something did not fit.
     pub fn exceeded(&self, what: &str, offset: u64) -> Problem {
         let message = format!("more than {MAX_TEXT} bytes of names of {what}");
         Problem::new(Severity::DataLoss, "too_much_text", offset, message)

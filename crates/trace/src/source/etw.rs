@@ -1,9 +1,10 @@
 //! Live ETW sessions of Windows, through ferrisetw: the one file of this crate that is built for Windows only.
 //!
-//! The callback copies an event into the bytes that an .etl has for it (header, extended items, payload) and offers them
-//! to the queue of [`super::live`]; what they mean is the reader's business.
+//! The callback copies an event into the bytes that an .etl has for it (header, extended items, payload) and offers
+//! them to the queue of [`super::live`]; what they mean is the reader's business.
 //!
-//! Sources: `evntcons.h` (EVENT_RECORD, EVENT_HEADER), `evntrace.h` (EVENT_TRACE_PROPERTIES, ControlTrace), ferrisetw 1.2.0.
+//! Sources: `evntcons.h` (EVENT_RECORD, EVENT_HEADER), `evntrace.h` (EVENT_TRACE_PROPERTIES, ControlTrace), ferrisetw
+//! 1.2.0.
 #![allow(unsafe_code, reason = "calls of Windows, and events that Windows hands over as pointers")]
 
 use std::ffi::c_void;
@@ -36,14 +37,15 @@ use crate::time::FILE_TIME_UNIX_EPOCH;
 const BUFFER_KB: u32 = 256;
 const MIN_BUFFERS: u32 = 64;
 const MAX_BUFFERS: u32 = 512;
-/// How long what lies in the buffers of a stopped session may take on its way here.
+/// The longest time that the contents of buffers of a stopped session may take on their way here.
 const DRAIN: Duration = Duration::from_secs(20);
 /// Windows ends a program whose window was closed after five seconds.
 const CLOSING: Duration = Duration::from_secs(4);
 
-/// Starts a session and the threads that serve it. It ends by [`Live::stop`], by its duration, or by someone else's hand.
+/// Starts a session and the threads that serve it. It ends by [`Live::stop`], by its duration, or by someone else's
+/// hand.
 ///
-/// It is an error when the caller may not start sessions, when one of this name runs already, or when a provider is not
+/// Fails when the caller may not start sessions, when one of this name runs already, or when a provider is not
 /// known.
 pub fn start(request: &Request) -> Result<Live> {
     let name = &request.name;
@@ -70,7 +72,7 @@ pub fn start(request: &Request) -> Result<Live> {
         builder = builder.enable(wanted.add_callback(callback).build());
     }
     let (trace, handle) = builder.start().map_err(|error| {
-        // It fails at any of three calls, of which the first may have begun the session.
+        // The start fails at any of three calls, of which the first may have begun the session.
         control(name, EVENT_TRACE_CONTROL_STOP);
         refused(name, error)
     })?;
@@ -121,7 +123,7 @@ fn finish(
     Ending { lost_events: answer.lost_events, lost_buffers: answer.lost_buffers, overruns: 0, failure }
 }
 
-/// What a session says of itself.
+/// A session's description of itself.
 struct Answer {
     handle: u64,
     lost_events: u64,
@@ -207,7 +209,7 @@ fn cause(error: TraceError) -> std::io::Error {
     }
 }
 
-// What `raw` relies on, as far as it can be checked.
+// The layouts that `raw` relies on, as far as they can be checked.
 const _: () = assert!(size_of::<EventRecord>() == size_of::<EVENT_RECORD>());
 const _: () = assert!(align_of::<EventRecord>() == align_of::<EVENT_RECORD>());
 const _: () = assert!(size_of::<EVENT_HEADER>() == HEADER);
@@ -319,8 +321,8 @@ fn process_name(process_id: u32) -> Option<String> {
 
 static INTERRUPTED: OnceLock<Stop> = OnceLock::new();
 
-/// Stops a session at Ctrl+C and when the window is closed, instead of ending the program with the session left behind. A
-/// second Ctrl+C ends the program. For one session of a process.
+/// Stops a session at Ctrl+C and when the window is closed, instead of ending the program with the session left behind.
+/// A second Ctrl+C ends the program. For one session of a process.
 pub fn stop_on_interrupt(stop: Stop) -> Result<()> {
     INTERRUPTED.get_or_init(|| stop);
     // SAFETY: the handler lives as long as the program.

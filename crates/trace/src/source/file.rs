@@ -28,7 +28,7 @@ pub enum Opened {
     Stream(File),
 }
 
-/// What identifies an input beside its name: size and SHA-256.
+/// The identity of an input beside its name: size and SHA-256.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileIdentity {
     /// Size in bytes, packed if it is packed.
@@ -41,7 +41,7 @@ pub struct FileIdentity {
 const RELEASE_STEP: usize = 8 << 20;
 const PAGE: usize = 64 << 10;
 
-/// What is said of a dataset in place of a recording.
+/// The message for a dataset in place of a recording.
 pub const A_DATASET: &str = "is a dataset, expected a recording; explain, heap, stats and DuckDB read datasets";
 
 /// Whether a directory is a dataset that was made of recordings: its manifest says so in its first lines.
@@ -100,7 +100,7 @@ impl MappedFile {
         self.map.as_deref().unwrap_or_default()
     }
 
-    /// What went wrong with the file since it was mapped, said once: it became shorter, or its disk failed. Known where the
+    /// The error of the file since it was mapped, said once: it became shorter, or its disk failed. Known where the
     /// program handles SIGBUS (see [`super::lost_map`]).
     pub fn take_error(&self) -> Option<std::io::Error> {
         let offset = self.noticed.as_ref()?.take()?;
@@ -127,8 +127,8 @@ impl MappedFile {
         }
     }
 
-    /// Said before the file is read in many places at a time: then each place brings little into resident memory. (A system
-    /// that keeps files in pages of 2 MB would map one of them for each place.)
+    /// Said before the file is read in many places at a time: then each place brings little into resident memory. (A
+    /// system that keeps files in pages of 2 MB would map one of them for each place.)
     pub fn expect_scattered_reads(&self) {
         if let Some(map) = &self.map {
             map::expect_scattered_reads(map);

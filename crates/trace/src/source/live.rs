@@ -5,8 +5,8 @@
 //!     ^                                                        |
 //!  session <------------------- Stop ------------ Ctrl+C, time, a reader that fails
 //! ```
-//! A full queue drops what comes and counts it. Waiting instead would only move the loss: the system's own buffers would
-//! overflow, and a session that is waited for cannot be stopped.
+//! A full queue drops what comes and counts it. Waiting instead would only move the loss: the system's own buffers
+//! would overflow, and a session that is waited for cannot be stopped.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -18,9 +18,9 @@ use crate::guid::Guid;
 
 /// Bytes that wait for the reader at most: some seconds of a busy collector.
 const MAX_QUEUED: usize = 64 << 20;
-/// What a packet costs beside its bytes.
+/// The memory of a packet beside its bytes.
 const PACKET_COST: usize = 64;
-/// How long the reader waits before it looks whether the session has ended, and shows that it lives.
+/// The time that the reader waits before it looks whether the session has ended, and shows that it lives.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Which session of the system to start.
@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_millis(100);
 pub struct Request {
     /// Name of the session, unique on the machine.
     pub name: String,
-    /// What to record.
+    /// The providers to record.
     pub providers: Vec<Provider>,
     /// When to stop; `None`: when asked to.
     pub duration: Option<Duration>,
@@ -45,7 +45,7 @@ pub struct Provider {
     pub level: u8,
 }
 
-/// How a provider is named.
+/// The name of a provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProviderId {
     /// By its GUID.
@@ -63,7 +63,7 @@ pub struct Packet {
     pub bytes: Vec<u8>,
 }
 
-/// How a session ended.
+/// The end of a session: its counts, and its failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ending {
     /// Events that the system lost, as it says.
@@ -72,11 +72,11 @@ pub struct Ending {
     pub lost_buffers: u64,
     /// Events that came while the queue was full.
     pub overruns: u64,
-    /// What ended it before its time, or kept the numbers above from being known.
+    /// The failure that ended it before its time, or kept the numbers above from being known.
     pub failure: Option<String>,
 }
 
-/// What the reader finds when it asks for more.
+/// The next thing in the feed, when the reader asks for more.
 #[derive(Debug)]
 pub enum Next {
     /// An event.
@@ -171,7 +171,7 @@ impl Live {
         (feed, Live { name, start, receiver, shared, stop, session: None, process_name })
     }
 
-    /// The same with the thread that ends the session when [`Live::stop`] asks for it.
+    /// Adds the thread that ends the session when [`Live::stop`] asks for it.
     pub fn of_session(mut self, session: JoinHandle<()>) -> Live {
         self.session = Some(session);
         self
@@ -187,7 +187,7 @@ impl Live {
         self.start
     }
 
-    /// What asks the session to stop.
+    /// A handle that asks the session to stop.
     pub fn stop(&self) -> Stop {
         self.stop.clone()
     }
@@ -252,7 +252,7 @@ mod tests {
             }
         };
         assert_eq!((packets, ending.overruns, ending.lost_events, ending.failure), (3, 2, 7, None));
-        // What was taken made room.
+        // Packets that were taken made room.
         feed.offer(packet(1));
         assert!(matches!(live.take(), Next::Packet(_)));
     }

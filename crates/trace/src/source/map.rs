@@ -1,4 +1,5 @@
-//! A file whose bytes can all be addressed: mapped (the only `unsafe` code of this layer), or in memory in a build without maps.
+//! A file whose bytes can all be addressed: mapped (the only `unsafe` code of this layer), or in memory in a build
+//! without maps.
 
 use std::fs::File;
 

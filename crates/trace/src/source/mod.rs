@@ -94,7 +94,8 @@ pub struct Stream {
     more: Option<More>,
 }
 
-/// Waits up to a limit for the next bytes of a stream, and says whether a read would give something now: bytes, or the end.
+/// Waits up to a limit for the next bytes of a stream, and says whether a read would give something now: bytes, or the
+/// end.
 pub type More = Box<dyn Fn(Duration) -> bool + Send>;
 
 /// A live stream is silent when nothing has come for this time. A runtime writes what it has every 100 ms.
@@ -188,14 +189,14 @@ impl Input {
         }
     }
 
-    /// Makes sure that the whole input can be addressed at once: a stream is spooled to an unnamed temporary file. Of one
-    /// that fails, what came before is kept. A packed file that expands beyond reason, or beyond half of the free space,
-    /// counts as one that fails.
+    /// Makes sure that the whole input can be addressed at once: a stream is spooled to an unnamed temporary file. Of
+    /// one that fails, what came before is kept. A packed file that expands beyond reason, or beyond half of the free
+    /// space, counts as one that fails.
     pub fn spool(self) -> Result<Spooled> {
         self.spool_behind(&[])
     }
 
-    /// The same when the bytes `consumed` were read of a stream already; they come first.
+    /// Spools a stream of which the bytes `consumed` were read already; they come first.
     pub fn spool_behind(mut self, consumed: &[u8]) -> Result<Spooled> {
         let path = self.path().to_owned();
         let (mut source, packed_len) = match self {
@@ -388,8 +389,8 @@ impl<'a> Source<'a> {
         matches!(&self.inner, Inner::Stream(StreamSource { more: Some(_), .. }))
     }
 
-    /// Whether the next `count` bytes can be looked at without a long wait: `false` when a live stream falls silent before
-    /// they have come. Where the input ends before them, there is nothing to wait for.
+    /// Whether the next `count` bytes can be looked at without a long wait: `false` when a live stream falls silent
+    /// before they have come. Where the input ends before them, there is nothing to wait for.
     pub fn comes(&mut self, count: usize) -> bool {
         match &mut self.inner {
             Inner::Map(_) => true,

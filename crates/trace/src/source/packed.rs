@@ -68,7 +68,7 @@ fn open_zip(path: &Path, shown: &Path) -> Result<Archive> {
     }
 }
 
-/// What of an archive is one recording: an entry, or the logs of one session.
+/// The part of an archive that is one recording: an entry, or the logs of one session.
 #[derive(Clone, Debug)]
 struct Held {
     /// The name of the first entry.
@@ -76,8 +76,8 @@ struct Held {
     entries: Vec<usize>,
 }
 
-/// The recordings of an archive in the order of its directory. All its .etl are the logs of one session. An archive with
-/// one entry holds a recording, whatever its name.
+/// The recordings of an archive in the order of its directory. All its .etl are the logs of one session. An archive
+/// with one entry holds a recording, whatever its name.
 fn held(archive: &Archive) -> Vec<Held> {
     let names: Vec<String> = archive.file_names().filter_map(|name| Some(name.ok()?.into_owned())).collect();
     let (mut all, mut logs): (Vec<Held>, Option<usize>) = (Vec::new(), None);
@@ -139,18 +139,18 @@ pub(super) fn recordings_in(path: &Path) -> Vec<Entry> {
 }
 
 impl Entry {
-    /// Its name in the archive.
+    /// The name in the archive.
     pub fn name(&self) -> &str {
         &self.held.name
     }
 
-    /// Its inside, and the size of the archive, which goes by the name `shown` in messages.
+    /// The unpacked entry, and the size of the archive, which goes by the name `shown` in messages.
     pub fn unpack(&self, path: &Path, shown: &Path) -> Result<(Unpacked, u64)> {
         let len = std::fs::metadata(path).map_err(Error::io(path))?.len();
         Ok((unpack_held(shown, len, Archive::clone(&self.archive), vec![self.held.clone()])?, len))
     }
 
-    /// Its bytes.
+    /// The bytes of the entry.
     pub fn bytes(&self, path: &Path) -> Result<Box<dyn Read + Send>> {
         let len = std::fs::metadata(path).map_err(Error::io(path))?.len();
         let entries = self.held.entries.clone();
@@ -158,8 +158,8 @@ impl Entry {
     }
 }
 
-/// A .zip with a recording in it (`app.nettrace.zip`), or with the logs of one session. Of several recordings, one comes
-/// behind the other: the reader reads the first and says that there is another. Whoever wants all of them asks
+/// A .zip with a recording in it (`app.nettrace.zip`), or with the logs of one session. Of several recordings, one
+/// comes behind the other: the reader reads the first and says that there is another. Whoever wants all of them asks
 /// [`super::RecordingPath`].
 fn unpack_zip(path: &Path, shown: &Path, map: MappedFile) -> Result<Unpacked> {
     let len = map.bytes().len() as u64;

@@ -1,4 +1,5 @@
-//! Where a recording is: a file of its own, standard input, an object of a store, or a part of an archive that holds several.
+//! Where a recording is: a file of its own, standard input, an object of a store, or a part of an archive that holds
+//! several.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordingPath {
     file: PathBuf,
-    /// Its place in an archive that holds several; the logs of one session go by the name of the first.
+    /// The place in an archive that holds several; the logs of one session go by the name of the first.
     #[cfg(feature = "packed")]
     entry: Option<packed::Entry>,
     /// The copy that was made of an object.
@@ -41,15 +42,15 @@ impl RecordingPath {
         RecordingPath { copy: Some(Arc::new(copy)), ..recording }
     }
 
-    /// The recordings of an object of which there is a copy: one, but for a `.zip` that holds several. The copy is there as
-    /// long as one of them is.
+    /// The recordings of an object of which there is a copy: one, but for a `.zip` that holds several. The copy is
+    /// there as long as one of them is.
     pub fn all_of_copy(copy: Fetched) -> Vec<RecordingPath> {
         let copy = Arc::new(copy);
         let of_copy = |recording| RecordingPath { copy: Some(copy.clone()), ..recording };
         RecordingPath::all_in(copy.file()).into_iter().map(of_copy).collect()
     }
 
-    /// Its address, if it is an object of which there is no copy yet.
+    /// The address, if it is an object of which there is no copy yet.
     pub fn address(&self) -> Option<Result<Address>> {
         if self.copy.is_some() { None } else { Address::parse(&self.file) }
     }
@@ -73,7 +74,7 @@ impl RecordingPath {
         vec![RecordingPath::of_file(file)]
     }
 
-    /// Its name in an archive that holds several.
+    /// The name in an archive that holds several.
     fn entry(&self) -> Option<&str> {
         #[cfg(feature = "packed")]
         {
@@ -90,7 +91,7 @@ impl RecordingPath {
         &self.file
     }
 
-    /// Its name in messages and in tables: the file, and behind it the name in the archive.
+    /// The name in messages and in tables: the file, and behind it the name in the archive.
     pub fn name(&self) -> PathBuf {
         let file = self.copy.as_ref().map_or_else(|| shown(&self.file), |copy| copy.shown().to_owned());
         match self.entry() {
@@ -127,7 +128,7 @@ impl RecordingPath {
         found.map(|found| found.len())
     }
 
-    /// Its bytes as they lie in the file or in the archive; nothing for what is no regular file.
+    /// The bytes as they lie in the file or in the archive; nothing for what is no regular file.
     pub fn bytes(&self) -> Option<Result<Box<dyn Read + Send>>> {
         if !self.file.is_file() {
             return None;

@@ -46,9 +46,9 @@ impl Drop for Noticed {
     }
 }
 
-/// For a handler of SIGBUS, which may call this: the part of the map of an input that begins with the page of `address`, which
-/// can no longer be read and has to be replaced by zeros. The reader then reports that the file became shorter. Nothing
-/// when no input is mapped there.
+/// For a handler of SIGBUS, which may call this: the part of the map of an input that begins with the page of
+/// `address`, which can no longer be read and has to be replaced by zeros. The reader then reports that the file became
+/// shorter. Nothing when no input is mapped there.
 pub fn lost_map(address: usize, page: usize) -> Option<Range<usize>> {
     PLACES.iter().find_map(|place| {
         let start = place.start.load(Ordering::Acquire);

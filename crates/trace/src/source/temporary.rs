@@ -1,5 +1,5 @@
-//! Temporary files, for what does not fit into memory. Without the feature `files` there are none: asking for one is an error
-//! of the kind [`std::io::ErrorKind::Unsupported`].
+//! Temporary files, for what does not fit into memory. Without the feature `files` there are none: asking for one is an
+//! error of the kind [`std::io::ErrorKind::Unsupported`].
 
 use std::fs::File;
 use std::path::Path;

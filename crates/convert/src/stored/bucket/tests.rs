@@ -415,8 +415,8 @@ fn globbed(store: &Arc<Memory>) -> Vec<u64> {
     rows
 }
 
-/// A compaction and a removal fail at each of their writes in turn: readers of entries find all rows, a glob finds none twice, and the
-/// next run finishes.
+/// A compaction and a removal fail at each of their writes in turn: readers of entries find all rows, a glob finds none
+/// twice, and the next run finishes.
 #[test]
 fn a_store_that_fails_in_the_middle_of_a_compaction_loses_nothing() {
     use tracequet_dataset::compact::{Limits, compact, take_out};

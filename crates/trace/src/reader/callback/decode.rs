@@ -15,7 +15,7 @@ pub struct Record<'a> {
     pub flags: u8,
     /// Dense number of the thread that was called.
     pub thread: u32,
-    /// Its OS thread id.
+    /// OS thread id.
     pub thread_id: u64,
     /// Global order, taken when the callback was entered.
     pub sequence: u64,
@@ -27,7 +27,7 @@ pub struct Record<'a> {
     pub payload_bytes: u64,
     /// Byte offset of the record.
     pub offset: u64,
-    /// Its payload.
+    /// The payload.
     pub body: Body<'a>,
 }
 
@@ -51,11 +51,11 @@ impl Record<'_> {
 /// Bounds of generations, and of the heap that is not collected, as a record has them.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds<'a> {
-    /// What GetGenerationBounds returned; 0 is success.
+    /// The HRESULT of GetGenerationBounds; 0 is success.
     pub hresult: u32,
     /// Rows of (generation, start, length, reserved).
     pub rows: &'a [[u64; 4]],
-    /// What GetNonGCHeapBounds returned; `NOT_ASKED` when it was not asked.
+    /// The HRESULT of GetNonGCHeapBounds; `NOT_ASKED` when it was not asked.
     pub non_gc_hresult: u32,
     /// Rows of (start, length, reserved).
     pub non_gc: &'a [[u64; 3]],
@@ -226,7 +226,7 @@ fn bounds<'a>(
     (u32le("GetGenerationBounds result"), columns(rows), u32le("GetNonGCHeapBounds result"), columns(non_gc))
 }
 
-/// What was read, as a body: nom's `map` for functions that are called once, because they hand on the buffers.
+/// Makes a body of a value: nom's `map` for functions that are called once, because they hand on the buffers.
 fn as_body<'a, 's, T>(read: Parsed<'a, T>, body: impl FnOnce(T) -> Body<'s>) -> Parsed<'a, Body<'s>> {
     read.map(|(rest, fields)| (rest, body(fields)))
 }

@@ -7,14 +7,14 @@ use super::parse::expect;
 use crate::bytes::{Parsed, i64le, inner, take, u8le, u16le, u32le, u64le};
 use corprof::{HEADER_FIXED, Header, MAGIC, MAJOR, MAX_HEADER, crc32};
 
-/// What could be read of a header.
+/// The readable part of a header.
 #[derive(Debug)]
 pub struct ReadHeader {
-    /// Its fields.
+    /// The fields.
     pub header: Header,
     /// Minor version.
     pub minor: u16,
-    /// Its length.
+    /// The length in bytes.
     pub len: usize,
     /// Whether its CRC is right.
     pub intact: bool,
@@ -25,9 +25,9 @@ pub struct ReadHeader {
 pub struct HeaderError {
     /// Byte offset of the field.
     pub offset: u64,
-    /// Its name.
+    /// The name of the field.
     pub field: &'static str,
-    /// What was expected there.
+    /// The value that was expected there.
     pub expected: &'static str,
 }
 

@@ -64,12 +64,12 @@ pub trait Visitor {
 
 /// Reads a recording from its first byte to its end and hands everything to `visitor`.
 ///
-/// Damage behind the header is reported to the visitor and costs as little as possible. A stream is spooled to a temporary
-/// file.
+/// Damage behind the header is reported to the visitor and costs as little as possible. A stream is spooled to a
+/// temporary file.
 ///
 /// # Errors
-/// [`Error::Unreadable`] when the input is no recording of callbacks or its header cannot be used; [`Error::Io`] when it
-/// cannot be read.
+/// [`Error::Unreadable`] when the input is no recording of callbacks or its header cannot be used; [`Error::Io`] when
+/// it cannot be read.
 pub fn read(input: Input, visitor: &mut dyn Visitor) -> Result<End> {
     let path = input.path().to_owned();
     let Spooled { map, failed, .. } = input.spool()?;
@@ -197,7 +197,7 @@ pub fn read(input: Input, visitor: &mut dyn Visitor) -> Result<End> {
     Ok(End { complete: ended && failed.is_none(), bytes, trailing_bytes: 0, dropped_events: missing })
 }
 
-/// What the profiler has to say.
+/// A remark of the profiler, as a problem.
 fn note(code: u64, message: &str, offset: u64) -> Problem {
     match code {
         format::NOTE_SETTING => Problem::new(Severity::Info, "recorder_setting", offset, message),

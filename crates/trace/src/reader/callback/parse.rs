@@ -1,5 +1,5 @@
-//! Parsers that the parts of a recording share: checked fields, and what `schemas/corprof.md` calls columns, ranges, moved
-//! ranges and text.
+//! Parsers that the parts of a recording share: checked fields, and what `schemas/corprof.md` calls columns, ranges,
+//! moved ranges and text.
 //!
 //! Rows go into buffers of the caller. Their loops are by hand: a record may hold a million rows, and a buffer that is
 //! sized once and filled in place is what keeps up with a disk.
@@ -8,7 +8,7 @@ use nom::Parser;
 
 use crate::bytes::{ParseError, Parsed, fail, take, u8le, varuint64, zigzag};
 
-/// What `parser` reads, if it is as expected; else an error at the field's own place.
+/// Reads with `parser`, and fails at the field's own place unless the value is as expected.
 pub fn expect<'a, T>(
     mut parser: impl Parser<&'a [u8], Output = T, Error = ParseError>,
     field: &'static str,
@@ -38,7 +38,7 @@ fn count<'a>(min: usize) -> impl Fn(&'a [u8]) -> Parsed<'a, usize> {
     }
 }
 
-/// How many bits to the left what follows is to be shifted.
+/// The number of bits by which the following value is to be shifted to the left.
 fn shift(input: &[u8]) -> Parsed<'_, u32> {
     let (rest, shift) = expect(u8le("shift"), "shift", "0 to 63", |shift| *shift <= 63).parse(input)?;
     Ok((rest, u32::from(shift)))

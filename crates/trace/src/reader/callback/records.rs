@@ -74,7 +74,7 @@ pub fn find_record(input: &[u8]) -> Option<usize> {
 pub struct Part {
     pub start: usize,
     pub end: usize,
-    /// Its place among those of the thread.
+    /// The number of the record among those of its thread.
     pub number: u32,
     /// Whether its end is not known exactly, so that zeros may follow the last record.
     pub is_open: bool,
@@ -132,7 +132,7 @@ impl<'a> Cursor<'a> {
                 Ok((rest, (_, false))) => {
                     let message = "the CRC of a record is wrong; it is left out";
                     report(Problem::new(Severity::Error, "damaged_record", at as u64, message).thread(self.thread_id));
-                    // Its length may be what is damaged: it is believed if a whole record, or the end, is where it says.
+                    // The length itself may be damaged: it is believed if a whole record, or the end, is where it says.
                     let believed = rest.is_empty() || is_record(rest);
                     self.part.start = if believed { end - rest.len() } else { self.skip(input, report) };
                 }

@@ -8,7 +8,7 @@ use crate::error::{Problem, Report, Severity};
 /// An event in the body of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct EventStart {
-    /// Its time; that of the event before when it has none.
+    /// The time in ticks; that of the event before when it has none.
     pub ticks: i64,
     /// Where it begins in the body.
     pub at: u32,
@@ -21,7 +21,7 @@ pub struct Body<'m> {
     own: Vec<u8>,
     /// Whether it was compressed: then its expanded bytes have no place in the file.
     compressed: bool,
-    /// Its events, in the order of time.
+    /// The events in the order of time.
     pub events: Vec<EventStart>,
     /// Offset of its first byte in the file.
     pub offset: u64,
@@ -50,8 +50,8 @@ impl<'m> Body<'m> {
         (!self.compressed).then_some(self.offset + at as u64)
     }
 
-    /// Takes the events of another buffer in; what was there is forgotten, its memory is used again. `copy` asks for a copy
-    /// of what is in the file.
+    /// Takes the events of another buffer in; what was there is forgotten, its memory is used again. `copy` asks for a
+    /// copy of what is in the file.
     pub fn load(&mut self, file: &'m [u8], link: &Link, session: &Session, copy: bool, report: &mut Report<'_>) {
         self.events.clear();
         self.own.clear();

@@ -26,7 +26,7 @@ pub const EVENTS_LOST: u16 = 0x02;
 /// Buffers were lost.
 pub const BUFFER_LOST: u16 = 0x04;
 
-/// What the header of a buffer says.
+/// The header of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Buffer {
     /// Bytes to the next buffer.
@@ -85,7 +85,7 @@ impl Buffer {
     }
 }
 
-/// How the bodies of compressed buffers are expanded.
+/// A way in which the bodies of compressed buffers are expanded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// LZNT1.

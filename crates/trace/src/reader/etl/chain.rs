@@ -59,18 +59,18 @@ pub struct Log {
     pub header: LogFile,
     /// Header of the header event: its time is the start of the clock.
     pub head: Head,
-    /// How compressed buffers are expanded.
+    /// The compression of the buffers.
     pub compression: Compression,
-    /// Its bytes.
+    /// The bytes of the log in the file.
     pub bytes: Range<usize>,
-    /// Its own clock, when that is another than the recording's.
+    /// The log's own clock, when that is another than the recording's.
     clock: Option<Clock>,
 }
 
 /// The buffers of a file.
 #[derive(Default)]
 pub struct Chain {
-    /// Those that hold events, in the order of the file.
+    /// The buffers that hold events, in the order of the file.
     pub links: Vec<Link>,
     /// Whether the chain ends where the file ends.
     pub whole: bool,
@@ -83,8 +83,8 @@ pub struct Chain {
 }
 
 impl Session {
-    /// Reads the header buffers of logs that begin at these places; an error when the first is no .etl, its header cannot be
-    /// used, or they are not of one system.
+    /// Reads the header buffers of logs that begin at these places; an error when the first is no .etl, its header
+    /// cannot be used, or they are not of one system.
     pub fn open(map: &MappedFile, starts: &[u64]) -> Result<Session> {
         let place = |at: Option<&u64>| at.and_then(|at| usize::try_from(*at).ok()).unwrap_or(map.bytes().len());
         let (mut logs, mut problems) = (Vec::new(), Vec::new());
@@ -113,7 +113,8 @@ impl Session {
         Ok(Session { base, logs, problems })
     }
 
-    /// Facts of the header that have no field in [`crate::reader::TraceInfo`]: those of the base, and the names of all logs.
+    /// Facts of the header that have no field in [`crate::reader::TraceInfo`]: those of the base, and the names of all
+    /// logs.
     pub fn key_values(&self) -> Vec<(String, String)> {
         let mut pairs = self.base.header.key_values();
         if self.logs.len() > 1 {
@@ -168,13 +169,13 @@ impl Log {
         Ok(Log { header, head, compression: Compression::of_state(buffer.state), bytes, clock: None })
     }
 
-    /// Its clock.
+    /// The clock of the log.
     pub fn clock(&self) -> Clock {
         self.header.clock(self.head.ticks.unwrap_or_default()).0
     }
 
-    /// Whether the system was started at quite another time. What the header says of that is rounded to half a second, and
-    /// moves when the clock is set.
+    /// Whether the system was started at quite another time. What the header says of that is rounded to half a second,
+    /// and moves when the clock is set.
     fn is_of_another_start(&self, other: &Log) -> bool {
         let (a, b) = (self.header.boot_time, other.header.boot_time);
         a > 0 && b > 0 && a.abs_diff(b) > 60 * 10_000_000
@@ -222,7 +223,7 @@ impl Log {
             }
             let mut size = buffer.size as usize;
             if size > rest.len() || size < rest.len() && !finder.may_be_header(at + size) {
-                // Its size is damaged, or the next header, or the file ends here.
+                // The size is damaged, or the next header, or the file ends here.
                 if let Some(next) = finder.find(at + HEADER..at.saturating_add(size).min(file.len())) {
                     let message = format!("a buffer of {size} bytes, but another one begins in it");
                     report(Problem::new(Severity::Error, "bad_buffer_size", offset, message));
@@ -372,7 +373,7 @@ impl Chain {
             [a, b] => b.sequence.saturating_sub(a.sequence).saturating_sub(1).max(0) as u64,
             _ => 0,
         };
-        // What is between the header buffer and the first one behind it says nothing: old buffers may be overwritten.
+        // A gap between the header buffer and the first one behind it says nothing: old buffers may be overwritten.
         let of_log = |links: &[Link]| links.windows(2).skip(1).map(gap).fold(0u64, u64::saturating_add);
         let gaps = links.chunk_by(|a, b| a.log == b.log).map(of_log).fold(0u64, u64::saturating_add);
         let mut jumps = Vec::new();

@@ -22,7 +22,7 @@ const PROPERTY: usize = 24;
 /// Structures inside of structures at most, and fields in all.
 const MAX_DEPTH: usize = 8;
 const MAX_FIELDS: usize = 4096;
-/// How often the bytes of a schema may become names of fields. Writers put each name there once.
+/// The number of times that the bytes of a schema may become names of fields. Writers put each name there once.
 const MAX_REPEATED: usize = 4;
 
 /// Flags of a property.
@@ -181,7 +181,7 @@ fn text(blob: &[u8], offset: u32) -> String {
     utf16::string(from.get(..end).unwrap_or_default()).trim().to_owned()
 }
 
-/// What may still be made of a schema.
+/// The limits of what is still made of a schema.
 struct Left {
     fields: usize,
     /// Bytes of their names, which may be at one place.

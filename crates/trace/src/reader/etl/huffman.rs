@@ -1,5 +1,5 @@
-//! XPRESS with Huffman codes, a compression that the merge step knows. No real file with it was at hand: the examples of
-//! the specification and streams of another program's compressor prove this decoder.
+//! XPRESS with Huffman codes, a compression that the merge step knows. No real file with it was at hand: the examples
+//! of the specification and streams of another program's compressor prove this decoder.
 //!
 //! ```text
 //!  blocks of 64 KiB of output:   256 bytes: the lengths of 512 codes, 4 bits each     then codes

@@ -4,8 +4,8 @@
 //!  u16 whole length, rounded up to 8   u16 type   u16 bit 0: another one follows   u16 bytes of data   data   padding
 //! ```
 //! Types: 1 related activity, 5 and 6 stack of 32- and 64-bit addresses, 11 TraceLogging schema, 12 provider traits; 3
-//! session, 13 process start key and 16 container id become labels, as do 8, hardware counters, which events also have as numbers.
-//! Others are passed over.
+//! session, 13 process start key and 16 container id become labels, as do 8, hardware counters, which events also have
+//! as numbers. Others are passed over.
 //! Source: checked on 4,033 items of real files; types other than 1, 6, 11 and 12 by the SDK's `evntcons.h` only.
 
 use nom::Parser;
@@ -101,7 +101,7 @@ impl<'a> Items<'a> {
         std::str::from_utf8(text.get(..end)?).ok().filter(|name| !name.is_empty())
     }
 
-    /// What has no column of its own, as a JSON object; empty when there is nothing.
+    /// Items without a column of their own, as a JSON object; empty when there are none.
     pub fn labels(&self) -> String {
         let has_ids = self.session_id.is_some() || self.process_start_key.is_some() || self.container_id.is_some();
         if !has_ids && self.counters.is_empty() {

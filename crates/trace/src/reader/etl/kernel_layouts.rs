@@ -1,5 +1,5 @@
-//! Where the fields lie in kernel payloads that the reader itself needs: ids, names, stacks. The layouts are those of the
-//! catalogue (`schemas/events/kernel-*.toml`), compiled once.
+//! Where the fields lie in kernel payloads that the reader itself needs: ids, names, stacks. The layouts are those of
+//! the catalogue (`schemas/events/kernel-*.toml`), compiled once.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use crate::catalog::syntax::{FieldLayout, LayoutField, SimpleType};
 use crate::guid::Guid;
 use crate::utf16;
 
-/// What the merge step adds about images. Headers are those of the events that it describes further.
+/// The provider of what the merge step adds about images. Headers are those of the events that it describes further.
 pub const IMAGE_ID: Guid = Guid::constant("b3e675d7-2554-4f18-830b-2762732560de");
 
 /// Kernel groups have 5 bits.
@@ -107,7 +107,7 @@ impl KernelLayouts {
         self.version(kind.2, version)
     }
 
-    /// The same version, or else the highest below it, since versions append.
+    /// The layout of this version, or else of the highest below it, since versions append.
     fn version(&self, number: u16, version: u16) -> Option<&KernelLayout> {
         let versions = self.kinds.get(usize::from(number))?;
         versions.iter().rfind(|layout| layout.version <= u32::from(version))
@@ -141,8 +141,8 @@ impl KernelLayout {
         if pointer_size == 4 { narrow } else { wide }
     }
 
-    /// The fields of a payload with their bytes, text without its terminator. Ends in front of the first field that is not
-    /// whole.
+    /// The fields of a payload with their bytes, text without its terminator. Ends in front of the first field that is
+    /// not whole.
     pub fn fields<'p>(&self, payload: &'p [u8], pointer_size: u8) -> impl Iterator<Item = (&'static str, &'p [u8])> {
         let mut rest = payload;
         self.fields.iter().map_while(move |field| {

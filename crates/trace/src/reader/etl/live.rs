@@ -1,7 +1,7 @@
 //! Events of a session that runs, in the form that they have in an .etl, one by one as they come.
 //!
-//! Unlike a file a session cannot be read twice: a schema holds for the events behind it. The events of the runtime need
-//! none, and an EventSource sends its manifest first.
+//! Unlike a file a session cannot be read twice: a schema holds for the events behind it. The events of the runtime
+//! need none, and an EventSource sends its manifest first.
 
 use std::collections::HashSet;
 

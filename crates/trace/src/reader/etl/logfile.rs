@@ -1,6 +1,6 @@
 //! The first event of a file: `TRACE_LOGFILE_HEADER`, what the session was and how its clock runs.
 //!
-//! It has two forms, because two pointers of the process that wrote it are in the middle.
+//! The header has two forms, because two pointers of the process that wrote it are in the middle.
 //! Source: `evntrace.h` of the SDK; offsets and facts checked on files of Windows Vista to 11.
 
 use nom::Parser;
@@ -14,7 +14,7 @@ const MODE_CIRCULAR: u32 = 0x2;
 /// Log mode: all processors shared their buffers.
 const MODE_NO_PER_PROCESSOR: u32 = 0x1000_0000;
 
-/// What the header says.
+/// The header of a log file.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs, reason = "the fields go by the names of the structure in evntrace.h")]
 pub struct LogFile {
@@ -104,7 +104,7 @@ impl LogFile {
         self.clock_type == 2
     }
 
-    /// How many of the buffers that were written are missing. 0 for a session that was not closed (its number is not final)
+    /// The number of written buffers that are missing. 0 for a session that was not closed (its number is not final)
     /// and for one that overwrites old buffers.
     pub fn missing_buffers(&self, found: u64) -> u64 {
         let says = self.end_time != 0 && self.mode & MODE_CIRCULAR == 0;
@@ -128,7 +128,7 @@ impl LogFile {
         utc_ns(self.start_time).filter(|_| self.start_time > 0)
     }
 
-    /// What has no field of its own in the header of other formats.
+    /// Values without a field of their own in the header of other formats.
     pub fn key_values(&self) -> Vec<(String, String)> {
         let time = |value: i64| match utc_ns(value).filter(|_| value > 0) {
             Some(ns) => crate::time::format_utc(ns),

@@ -1,5 +1,5 @@
-//! LZNT1, the older compression of buffers. No real file with it was at hand: the examples of the specification and streams
-//! of another program's compressor prove this decoder.
+//! LZNT1, the older compression of buffers. No real file with it was at hand: the examples of the specification and
+//! streams of another program's compressor prove this decoder.
 //!
 //! ```text
 //!  chunk: u16   bit 15: compressed | bits 0-11: bytes behind this word, minus 1     at most 4096 bytes come out of it

@@ -47,7 +47,7 @@ struct Event {
 /// A field as the manifest has it; numbers stay text, they may be names of other fields.
 #[derive(Debug)]
 pub struct Data {
-    /// Its place in the text.
+    /// The place in the text.
     at: usize,
     name: String,
     in_type: String,
@@ -70,11 +70,11 @@ type Unfit = (usize, &'static str);
 /// Structures inside of structures at most, and fields of one template.
 const MAX_DEPTH: usize = 8;
 const MAX_FIELDS: usize = 4096;
-/// What an element of the text costs as a part of a manifest.
+/// The memory of an element of the text as a part of a manifest, in bytes.
 const COST: usize = 256;
 
-/// Reads all providers of a manifest. Returned with them is the first thing that is wrong; the rest is read all the same.
-/// An error when the text is no XML.
+/// Reads all providers of a manifest. Returned with them is the first thing that is wrong; the rest is read all the
+/// same. An error when the text is no XML.
 pub fn parse(text: &str) -> Result<(Vec<EventManifest>, Option<Fault>), Fault> {
     let document = xml::parse(text)?;
     let mut reader = Reader { text, fault: None, odd: (Vec::new(), 0), unfit: None, strings: HashMap::new() };
@@ -124,7 +124,7 @@ impl EventManifest {
         self.events.insert((id, version), Event { name, message, template: Some(template) });
     }
 
-    /// What the manifest says of an event.
+    /// The manifest's description of an event.
     pub fn describe(&self, id: u32, version: u16, pointer_size: u8) -> Option<Description> {
         let event = self.events.get(&(id, version))?;
         let template = event.template.as_ref().map(|t| self.templates.get(t).ok_or(NO_TEMPLATE));
@@ -149,7 +149,7 @@ const NO_TEMPLATE: &str = "a template that is not there";
 struct Reader<'t> {
     text: &'t str,
     fault: Option<Fault>,
-    /// What is wrong with single events and templates of the provider at hand.
+    /// Faults of single events and templates of the provider at hand.
     odd: (Vec<Fault>, u64),
     /// Why the template at hand cannot be used.
     unfit: Option<&'static str>,
@@ -172,7 +172,7 @@ impl Reader<'_> {
         self.odd.1 += 1;
     }
 
-    /// The same of the template at hand: a field of it is missing.
+    /// Notes that a field of the template at hand is missing.
     fn unfit(&mut self, at: usize, why: &'static str) {
         if self.unfit.is_none() {
             self.unfit = Some(why);

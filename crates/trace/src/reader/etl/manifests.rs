@@ -1,4 +1,5 @@
-//! Manifests in files (`.man`), and formats of messages (`.tmf`), that a user gives for events that a recording does not describe.
+//! Manifests in files (`.man`), and formats of messages (`.tmf`), that a user gives for events that a recording does
+//! not describe.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ pub struct EventManifests {
     providers: HashMap<Guid, Vec<EventManifest>>,
     /// Classes of messages.
     messages: HashMap<Guid, EventManifest>,
-    /// What is wrong with single events and templates: a message for each file, and how many there are.
+    /// Faults of single events and templates: a message for each file, and how many there are.
     odd: Vec<(String, u64)>,
 }
 
@@ -79,7 +80,7 @@ impl EventManifests {
         Ok(())
     }
 
-    /// What is known of a message.
+    /// The message and the texts of an event, as far as they are known.
     fn message<'t>(&self, event_type: &'t EventType, etw: &EtwLayout) -> Cow<'t, EventType> {
         let class = event_type.provider_guid.and_then(|guid| self.messages.get(&guid));
         let said = class.and_then(|class| class.describe(event_type.event_id, 0, etw.pointer_size));
@@ -92,8 +93,8 @@ impl EventManifests {
         Cow::Owned(EventType { provider, name, message, layout, ..event_type.clone() })
     }
 
-    /// Takes the text of a manifest in, or of formats of messages when `path` ends in `.tmf`; it is the name in messages. What is wrong with single events or templates is kept
-    /// for [`EventManifests::problems`].
+    /// Takes the text of a manifest in, or of formats of messages when `path` ends in `.tmf`; it is the name in
+    /// messages. What is wrong with single events or templates is kept for [`EventManifests::problems`].
     pub fn add(&mut self, path: &Path, text: &str) -> Result<()> {
         if has_formats(path) {
             return self.add_formats(path, text);
@@ -116,7 +117,7 @@ impl EventManifests {
         Ok(())
     }
 
-    /// What is wrong with the manifests; the rest of them is used all the same.
+    /// Faults of the manifests; the rest of them is used all the same.
     pub fn problems(&self) -> impl Iterator<Item = Problem> {
         let problem = |(message, count): &(String, u64)| {
             Problem::new(Severity::Info, "odd_manifest", 0, message.clone()).count(*count)
@@ -149,7 +150,7 @@ impl EventManifests {
     }
 }
 
-/// Who describes the fields of an event.
+/// The source that describes the fields of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Describes {
     /// The recording, or the catalogue.
@@ -157,11 +158,12 @@ pub enum Describes {
     Recording,
     /// A manifest that the user gave.
     Manifest,
-    /// What ships of the manifests of Windows.
+    /// The manifests of Windows that come with the program.
     Shipped,
 }
 
-/// A kind of event with what manifests say of it: those that the user gave go before the recording, those that ship behind it.
+/// A kind of event with what manifests say of it: those that the user gave go before the recording, those that ship
+/// behind it.
 pub fn complete<'t>(given: Option<&EventManifests>, event_type: &'t EventType) -> (Cow<'t, EventType>, Describes) {
     let Layout::Etw(etw) = &event_type.layout else { return (Cow::Borrowed(event_type), Describes::Recording) };
     if let (EtwForm::Message, Some(given)) = (etw.form, given) {
@@ -188,8 +190,8 @@ fn with_provider(mut event_type: Cow<'_, EventType>) -> Cow<'_, EventType> {
     event_type
 }
 
-/// With its name and its fields, of an event that ships. Several events may have one name in a recording, so that the one that
-/// ships is taken; fields are taken where the recording has none.
+/// With its name and its fields, of an event that ships. Several events may have one name in a recording, so that the
+/// one that ships is taken; fields are taken where the recording has none.
 fn shipped<'t>(mut event_type: Cow<'t, EventType>, etw: &EtwLayout) -> (Cow<'t, EventType>, Describes) {
     let manifest = event_type.provider_guid.and_then(shipped::manifest).and_then(|read| read.as_ref().ok());
     let version = u16::try_from(event_type.version).unwrap_or(u16::MAX);
@@ -246,7 +248,8 @@ fn has_formats(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("tmf"))
 }
 
-/// The text of a file of formats. It is of the code page of the machine that it was made on; what is no UTF-8 of it is replaced.
+/// The text of a file of formats. It is of the code page of the machine that it was made on; what is no UTF-8 of it is
+/// replaced.
 fn read_formats(path: &Path) -> Result<String> {
     let bytes = bytes_of(path)?;
     Ok(match bytes.strip_prefix(b"\xFF\xFE") {

@@ -28,8 +28,8 @@ const COPIES: u64 = 8;
 
 /// Where events and problems go.
 pub trait Receiver {
-    /// Events of any kind were lost, all of them later than a time. Comes behind the last event before the gap, and once more
-    /// before the first one behind it: events of other processors may lie between.
+    /// Events of any kind were lost, all of them later than a time. Comes behind the last event before the gap, and
+    /// once more before the first one behind it: events of other processors may lie between.
     fn events_lost(&mut self, _since: i64) {}
     /// Between which times such events are missing (`i64::MAX`: to the end); comes before the events between.
     fn gap(&mut self, _since: i64, _until: i64) {}
@@ -119,12 +119,12 @@ fn merge(
     ControlFlow::Continue(())
 }
 
-/// What the open buffers take, and how far they have come.
+/// The memory of the open buffers, and how far they have come.
 struct Pool {
     owned: usize,
     done: u64,
     released: u64,
-    /// How many buffers were copied; `None` when they are not copied.
+    /// The number of buffers that were copied; `None` when they are not copied.
     copies: Option<u64>,
 }
 

@@ -68,7 +68,8 @@ pub fn is_etl(head: &[u8]) -> bool {
 ///
 /// Damage behind the header event is reported to the visitor and costs as little as possible; an error is returned only
 /// when the input is no .etl or its header cannot be used. A stream is put into a temporary file first: the order of
-/// time needs the whole. Several logs of one archive are read as one recording, in the clock of the one that began first.
+/// time needs the whole. Several logs of one archive are read as one recording, in the clock of the one that began
+/// first.
 pub fn read(input: Input, order: Order, visitor: &mut dyn Visitor) -> Result<End> {
     let Spooled { map, starts, failed } = input.spool()?;
     map.expect_scattered_reads();

@@ -22,10 +22,10 @@ const INTERVAL_START: u8 = 73;
 /// The source of samples that is the timer; others are counters of the processor.
 const TIMER: u32 = 0;
 
-/// What the first walk collected.
+/// The facts that the first walk collected.
 #[derive(Default)]
 pub struct Prescan {
-    /// What the recording says of its own events.
+    /// The recording's descriptions of its own events.
     pub schemas: Schemas,
     /// Processes and threads.
     pub processes: ProcessTable,
@@ -101,7 +101,7 @@ impl Receiver for Walk<'_> {
         ControlFlow::Continue(())
     }
 
-    // What is damaged is reported when events are delivered.
+    // Damage is reported when events are delivered.
     fn problem(&mut self, _: Problem) {}
 
     fn progress(&mut self, _: u64) {}

@@ -3,8 +3,8 @@
 //! ```text
 //!  start |---- id 40, incarnation 0 ----| end         start |--- id 40, incarnation 1 ---
 //! ```
-//! Processes and threads that ran all the time are known from the rundown events at the start and the end of the session.
-//! Source: `Process_TypeGroup1` and `Thread_TypeGroup1` of the NT kernel logger's MOF classes.
+//! Processes and threads that ran all the time are known from the rundown events at the start and the end of the
+//! session. Source: `Process_TypeGroup1` and `Thread_TypeGroup1` of the NT kernel logger's MOF classes.
 
 use std::collections::HashMap;
 
@@ -41,7 +41,7 @@ pub struct ProcessTable {
 /// Names of processes and threads, within the budget for text.
 #[derive(Default)]
 pub struct Texts {
-    /// What is left.
+    /// The memory that is left for texts.
     pub budget: TextBudget,
     /// Names that did not fit.
     pub unkept: u64,
@@ -212,7 +212,7 @@ impl ProcessTable {
         Owner { process_id, thread_id, process_incarnation, thread_incarnation }
     }
 
-    /// What is known of a thread.
+    /// The name and the process of a thread, as far as they are known.
     pub fn describe(&self, owner: Owner) -> Thread {
         let incarnations = self.by_thread.get(&owner.thread_id);
         let index = incarnations.and_then(|incarnations| incarnations.get(owner.thread_incarnation as usize));

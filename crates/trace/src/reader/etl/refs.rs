@@ -1,5 +1,5 @@
-//! The stacks that are events of their own, sorted by the events that they belong to. A long list is kept in a temporary
-//! file, because it is read once, from its beginning to its end.
+//! The stacks that are events of their own, sorted by the events that they belong to. A long list is kept in a
+//! temporary file, because it is read once, from its beginning to its end.
 
 use std::io::{BufWriter, Write};
 
@@ -44,11 +44,11 @@ pub struct Ref {
     pub lane: u16,
 }
 
-/// What stacks are sorted by: time, thread, part, lane.
+/// The order of stacks: time, thread, part, lane.
 pub type Key = (i64, u32, Part, u16);
 
 impl Ref {
-    /// Its place in the list.
+    /// The place in the list.
     pub fn key(&self) -> Key {
         (self.ticks, self.thread_or_ordinal, self.part, self.lane)
     }

@@ -1,7 +1,7 @@
 //! Finds the next buffer behind damage to the chain.
 //!
-//! A buffer has no mark. It is known by what its header says: a size of this log, valid bytes that fit into it, a type and
-//! flags that exist, an event at its beginning, and another buffer, or the end, behind it.
+//! A buffer has no mark. It is known by what its header says: a size of this log, valid bytes that fit into it, a type
+//! and flags that exist, an event at its beginning, and another buffer, or the end, behind it.
 
 use std::ops::Range;
 

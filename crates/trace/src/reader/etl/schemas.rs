@@ -1,5 +1,5 @@
-//! What a recording says of its own events: provider names, manifests and embedded schemas. They often come after the
-//! events that they describe; the prescan finds them.
+//! A recording's descriptions of its own events: provider names, manifests and embedded schemas. They often come after
+//! the events that they describe; the prescan finds them.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What is known of providers of Windows without a manifest beside the recording: `schemas/manifests/*.toml` has the events
+//! Providers of Windows without a manifest beside the recording: `schemas/manifests/*.toml` has the events
 //! of those that are recorded most, `schemas/providers.txt` the names of the others.
 //!
 //! ```text
@@ -114,7 +114,7 @@ fn field(text: &str) -> Result<Data, String> {
     read().ok_or_else(|| format!("'{text}': expected name: inType(length)[count] as outType"))
 }
 
-/// What stands in brackets at the end, if anything does; `None` when they do not close.
+/// The text in brackets at the end, if there is any; `None` when they do not close.
 fn bracketed(text: &str, open: char, close: char) -> Option<(&str, Option<String>)> {
     match text.split_once(open) {
         Some((before, inside)) => Some((before, Some(inside.strip_suffix(close)?.to_owned()))),

@@ -49,12 +49,12 @@ const CLR_STACK_WALK: u32 = 82;
 const KERNEL_STACK: u8 = 37;
 const USER_STACK: u8 = 38;
 
-/// What became of an event that is a stack.
+/// The fate of an event that is a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    /// Its event was not delivered, or is not in the file.
+    /// The event of the stack was not delivered, or is not in the file.
     Unattached,
-    /// Its event was delivered with it; of a definition: there are references to it.
+    /// The event of the stack was delivered with it; of a definition: there are references to it.
     Taken,
 }
 
@@ -321,7 +321,7 @@ impl Sources<'_> {
 /// The place of an event in the second walk.
 #[derive(Clone, Copy, Debug)]
 pub enum Turn {
-    /// Its number among those of its time.
+    /// The number among the events of its time.
     Event(u32),
     /// A stack or the definition of one: its number among those.
     Carrier(usize),
@@ -338,8 +338,8 @@ impl Stacks {
         Turn::Carrier(self.carriers - 1)
     }
 
-    /// The stack of an event, as 8-byte addresses; empty when there is none. `at` is its time and processor, `threads` are
-    /// those under which its stack may be filed: the one that wrote it and the one that it is about.
+    /// The stack of an event, as 8-byte addresses; empty when there is none. `at` is its time and processor, `threads`
+    /// are those under which its stack may be filed: the one that wrote it and the one that it is about.
     pub fn of_event(
         &mut self,
         head: &Head,
@@ -361,7 +361,8 @@ impl Stacks {
             self.take((ticks, ordinal, Part::Runtime, 0), from);
         }
         if subject::is_added_by_merge(head) {
-            // It has the time and the thread of the event that it describes further, but is no event of the kernel.
+            // The event has the time and the thread of the one that it describes further, but is no event of the
+            // kernel.
             return &self.frames;
         }
         let [writer, about] = threads;

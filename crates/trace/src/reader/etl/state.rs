@@ -40,7 +40,7 @@ const MAX_COUNTED: usize = 4 * MAX_FIELDS;
 /// The class of "events were lost" in recordings of live sessions. Source: `evntrace.h`, `RT_LostEvent`.
 const LOST_EVENT: Guid = Guid::constant("6a399ae0-4bc6-4de9-870b-3657f8947e7e");
 
-/// What makes two events the same kind.
+/// The identity of a kind of event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     guid: Guid,
@@ -56,7 +56,7 @@ struct Key {
 /// The state of a reader.
 pub struct State<'v> {
     pub visitor: &'v mut dyn Visitor,
-    /// What the first walk found.
+    /// The facts that the first walk found.
     pub known: Prescan,
     file: Option<&'v MappedFile>,
     types: HashMap<Key, TypeId, RandomState>,
@@ -139,8 +139,8 @@ impl<'v> State<'v> {
         }
     }
 
-    /// Delivers the event at the start of `bytes`. `place` is its offset in the file, `None` in a compressed buffer; `offset`
-    /// is that of the event or of its compressed buffer, for messages.
+    /// Delivers the event at the start of `bytes`. `place` is its offset in the file, `None` in a compressed buffer;
+    /// `offset` is that of the event or of its compressed buffer, for messages.
     pub fn event(
         &mut self,
         bytes: &[u8],
@@ -236,8 +236,8 @@ impl<'v> State<'v> {
         self.visitor.gap(None, since, until);
     }
 
-    /// Takes note of context switches. The header of an event that makes a thread ready may name no thread: it was written
-    /// by the one that runs on the processor, which also has its stack.
+    /// Takes note of context switches. The header of an event that makes a thread ready may name no thread: it was
+    /// written by the one that runs on the processor, which also has its stack.
     fn schedules(&mut self, head: &Head, payload: &[u8], processor: u32, writer: &mut Subject) {
         let index = processor as usize;
         match head.opcode {
@@ -389,7 +389,7 @@ fn stand_in() -> EventType {
     EventType { name: "too_many_event_types".into(), level: 0, ..EventType::new("", 0, 0, Layout::NoMetadata) }
 }
 
-/// What the header of an event says of its kind.
+/// The kind of an event, as far as its header says.
 fn bare(key: Key, head: &Head) -> EventType {
     EventType {
         provider_guid: head.guid,

@@ -20,13 +20,13 @@ pub const PERF_INFO: u8 = 0x0F;
 const SYSTEM_CALLS: [u8; 2] = [51, 52];
 /// Stacks that are events of their own.
 pub const STACK_WALK: u8 = 0x18;
-/// What the merge step adds about the machine.
+/// The provider of what the merge step adds about the machine.
 const VOLUME_MAPPING: Guid = Guid::constant("9b79ee91-b5fd-41c0-a243-4248e266e9d0");
 
 /// Schemas that the merge step adds; opcode 32 is one `TRACE_EVENT_INFO`.
 pub const EVENT_INFO: Guid = Guid::constant("bbccf6c1-6cd1-48c4-80ff-839482e37671");
-/// Groups and opcodes of lists. The thread that begins or ends the session writes them while it is attached to each process
-/// in turn, so that its id says nothing of the process.
+/// Groups and opcodes of lists. The thread that begins or ends the session writes them while it is attached to each
+/// process in turn, so that its id says nothing of the process.
 const PROCESS: u8 = 0x03;
 const IMAGE: u8 = 0x14;
 const LISTS: [(u8, u8); 6] = [(PROCESS, 3), (PROCESS, 4), (PROCESS, 33), (PROCESS, 39), (IMAGE, 3), (IMAGE, 4)];

@@ -1,12 +1,12 @@
 //! The types in which TraceLogging schemas, manifests and embedded schemas describe fields.
-//! Source: `TDH_INTYPE_*` and `TDH_OUTTYPE_*` of the SDK's `tdh.h`, `TlgIn*` and `TlgOut*` of microsoft/tracelogging, the
-//! event manifest schema (`eventman.xsd`) for the names.
+//! Source: `TDH_INTYPE_*` and `TDH_OUTTYPE_*` of the SDK's `tdh.h`, `TlgIn*` and `TlgOut*` of microsoft/tracelogging,
+//! the event manifest schema (`eventman.xsd`) for the names.
 
 use std::sync::Arc;
 
 use crate::reader::{Field, FieldType, Shown};
 
-/// What a recording or a manifest says of a kind of event.
+/// A description of a kind of event, by a recording or a manifest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Description {
     /// Provider name; empty when it is not given.
@@ -23,7 +23,7 @@ pub struct Description {
 
 macro_rules! in_types {
     ($($name:ident = $number:pat, $manifest:literal;)*) => {
-        /// How the bytes of a value lie in the payload.
+        /// The layout of the bytes of a value in the payload.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[allow(missing_docs, reason = "the names are those of the SDK")]
         pub enum InType {
@@ -79,7 +79,7 @@ in_types! {
     CountedBinary = 25, "win:CountedBinary";
 }
 
-/// How a value is shown, as far as that decides how it is read, or gives it a text.
+/// The format in which a value is shown, as far as that decides how it is read, or gives it a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutType {
     /// A character, of a number.
@@ -206,7 +206,7 @@ fn bare(in_type: InType, out_type: OutType, pointer_size: u8) -> Option<FieldTyp
     })
 }
 
-/// What the length of a value counts, for types that may have one.
+/// The unit that the length of a value counts, for types that may have one.
 pub fn unit(in_type: InType) -> Option<FieldType> {
     match in_type {
         InType::UnicodeString => Some(FieldType::Utf16Unit),

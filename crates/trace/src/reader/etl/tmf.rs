@@ -1,5 +1,5 @@
-//! Trace message formats (`.tmf`): what the messages of a component say that was built with the trace preprocessor (WPP). A log has
-//! only the class and the number of a message, and its values.
+//! Trace message formats (`.tmf`): what the messages of a component say that was built with the trace preprocessor
+//! (WPP). A log has only the class and the number of a message, and its values.
 //!
 //! ```text
 //!  // PDB:  driver.pdb
@@ -10,8 +10,8 @@
 //!  name, ItemString -- 11
 //!  }
 //! ```
-//! The number behind the name of the type is that of the message. Source: "Trace Message Format File" of the driver kit's
-//! documentation, and readers of such files in public repositories.
+//! The number behind the name of the type is that of the message. Source: "Trace Message Format File" of the driver
+//! kit's documentation, and readers of such files in public repositories.
 
 use super::manifest::{Data, EventManifest};
 use crate::guid::Guid;

@@ -1,7 +1,7 @@
 //! XML of foreign origin as a tree of elements with their attributes, when it is small enough to be one.
 //!
-//! `quick-xml` reads the text element by element, so that the bounds hold before memory is taken. Text between elements is
-//! left out: manifests have none that matters. A DTD is refused, and with it entities of its own.
+//! `quick-xml` reads the text element by element, so that the bounds hold before memory is taken. Text between elements
+//! is left out: manifests have none that matters. A DTD is refused, and with it entities of its own.
 
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Error, Reader, XmlVersion};
@@ -20,9 +20,9 @@ pub struct Fault {
     pub line: u32,
     /// Character in the line, from 1.
     pub column: u32,
-    /// What is wrong.
+    /// The fault, as a sentence.
     pub what: String,
-    /// What was expected there; empty when `what` has it.
+    /// The text that was expected there; empty when `what` has it.
     pub expected: &'static str,
 }
 
@@ -215,7 +215,7 @@ impl<'d> Node<'d> {
         self.element.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Its place in the text.
+    /// The place in the text.
     pub fn bytes(&self) -> std::ops::Range<usize> {
         self.element.bytes.clone()
     }
@@ -250,7 +250,8 @@ mod tests {
 
     #[test]
     fn what_a_manifest_may_be_is_read() {
-        let text = "<?xml version='1.0'?>\n<!-- <a 'b' > -->\n<p:a xmlns:p='x' b=\"/&gt;\"><![CDATA[<<<]]><b/><c>'\"<d/></c></p:a>";
+        let text = "<?xml version='1.0'?>\n<!-- <a 'b' > -->\n<p:a xmlns:p='x' \
+            b=\"/&gt;\"><![CDATA[<<<]]><b/><c>'\"<d/></c></p:a>";
         let document = parse(text).unwrap();
         let names: Vec<_> = document.elements().map(|node| node.element.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c", "d"]);

@@ -34,11 +34,11 @@ pub struct Graph {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Node<'g> {
-    /// Its place among the types.
+    /// The index of the type.
     pub type_index: u32,
     /// Bytes.
     pub size: u32,
-    /// Its references.
+    /// The objects that this one refers to.
     pub children: Children<'g>,
 }
 
@@ -111,7 +111,7 @@ impl Graph {
 }
 
 impl Children<'_> {
-    /// How many there are.
+    /// The number of references.
     pub fn total(&self) -> u32 {
         self.left
     }

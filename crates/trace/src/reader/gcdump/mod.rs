@@ -46,23 +46,23 @@ pub struct GcDump {
     pub version: u32,
     /// Types and nodes.
     pub graph: Graph,
-    /// How many objects each one represents, on average: more than 1 when only a part of them was dumped.
+    /// The number of objects that each one represents, on average: more than 1 when only a part of them was dumped.
     pub count_multiplier: f32,
     /// The values behind the graph, as far as they could be read.
     pub about: About,
-    /// What could not be read.
+    /// The part that could not be read.
     pub problem: Option<Problem>,
     /// Bytes that were read.
     pub bytes: u64,
 }
 
 impl GcDump {
-    /// How the reading of it ended.
+    /// The end of the reading.
     pub fn end(&self) -> End {
         End { complete: self.problem.is_none(), bytes: self.bytes, ..End::default() }
     }
 
-    /// What the dump says of itself.
+    /// The dump's description of itself.
     pub fn info(&self) -> TraceInfo {
         let about = &self.about;
         let mut key_values = Vec::new();
@@ -98,7 +98,7 @@ pub struct About {
     pub machine: Option<String>,
     /// Name of the process.
     pub process: Option<String>,
-    /// Its id; 0 when not known.
+    /// Process id; 0 when not known.
     pub process_id: u32,
 }
 

@@ -1,11 +1,11 @@
-//! What FastSerialization writes: numbers, text and objects, with a tag before each object.
+//! The stream of FastSerialization: numbers, text and objects, with a tag before each object.
 
 use crate::source::Source;
 
 /// Longer text is damage. Names of generic types are long; the log of a dump has some kilobytes.
 const MAX_TEXT: u64 = 16 << 20;
 
-/// What a dump may take in memory that comes from a pipe or is packed: its size is not known.
+/// The memory of a dump that comes from a pipe or is packed, in bytes: its size is not known.
 const MAX_STREAMED: u64 = 1 << 30;
 
 /// Bytes that are taken at a time.
@@ -22,11 +22,11 @@ const BYTE: u8 = 8;
 pub(super) struct Wrong {
     /// Where.
     pub offset: u64,
-    /// What is being read.
+    /// The field that is read.
     pub field: &'static str,
-    /// What was found.
+    /// The value that was found.
     pub what: String,
-    /// What should be there.
+    /// The value that should be there.
     pub expected: &'static str,
 }
 

@@ -6,7 +6,7 @@ use nom::Parser;
 use crate::bytes::{Parsed, i64le, refuse, take, u16le};
 use crate::error::{Problem, Severity};
 
-/// What the header says.
+/// The header of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockHeader {
     /// Whether headers of events are compressed.
@@ -41,8 +41,8 @@ impl BlockTimes {
     pub fn problem(&self, offset: u64) -> Option<Problem> {
         let has_events = self.least <= self.greatest;
         self.stated.filter(|stated| has_events && *stated != (self.least, self.greatest)).map(|_| {
-            let message = "the times of the events of a block are not those of its header: some of its events, or their \
-                           times, are not as they were written";
+            let message = "the times of the events of a block are not those of its header: some of its events, or \
+                           their times, are not as they were written";
             Problem::new(Severity::Error, "damaged_block", offset, message)
         })
     }

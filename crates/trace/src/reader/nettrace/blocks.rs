@@ -1,4 +1,4 @@
-//! What the blocks of V3 to "V5" hold: events, descriptions of them, stacks, sequence points.
+//! The blocks of V3 to "V5": events, descriptions of them, stacks, sequence points.
 //! Source: `NetTraceFormat_v5.md`, the sections on each object.
 
 use nom::Parser;

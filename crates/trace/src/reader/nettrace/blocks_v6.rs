@@ -1,4 +1,4 @@
-//! What the blocks of V6 hold.
+//! The blocks of V6.
 //! Source: `NetTraceFormat.md`, version 6.
 
 use nom::Parser;

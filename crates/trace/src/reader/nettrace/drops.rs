@@ -120,8 +120,8 @@ impl Drops {
         self.ticks.clear();
     }
 
-    /// Bytes of the file cannot be read: the next number of each thread is taken as it comes, since what is missing from
-    /// the file was not dropped by the process. From here on a thread may have been seen first in what is missing.
+    /// Bytes of the file cannot be read: the next number of each thread is taken as it comes, since what is missing
+    /// from the file was not dropped by the process. From here on a thread may have been seen first in what is missing.
     pub fn lose_track(&mut self) {
         self.last.fill(None);
         self.starts_at_zero = false;

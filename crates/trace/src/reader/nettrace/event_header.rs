@@ -50,8 +50,8 @@ impl EventHeader {
     /// Reads the next compressed header of a block. All arithmetic wraps: differences to a later time are written as
     /// the 64-bit complement.
     ///
-    /// The rest is threaded by hand here: the same as a tuple of nom's `cond`s takes 84 ns a header instead of 10, since
-    /// the tuple goes through memory.
+    /// The rest is threaded by hand here: the same as a tuple of nom's `cond`s takes 84 ns a header instead of 10,
+    /// since the tuple goes through memory.
     #[inline]
     pub fn compressed<'a, const V6: bool>(&mut self, input: &'a [u8]) -> Parsed<'a, ()> {
         let (mut rest, flags) = u8le("Flags")(input)?;
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn metadata_rows_do_not_count_in_v4_but_do_in_v6() {
-        // What every runtime writes first: sequence difference 2^32-1.
+        // The first header that every runtime writes: sequence difference 2^32-1.
         let first = [0xC6, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 0, 0, 4];
         let mut header = EventHeader::default();
         header.compressed::<false>(&first).unwrap();

@@ -1,7 +1,7 @@
 //! Kinds of events: by metadata id, by content, and by what labels override in them.
 //!
-//! A file can make up ids at the cost of a few bytes each, so everything is bounded; what does not fit is replaced by one
-//! stand-in that says so.
+//! A file can make up ids at the cost of a few bytes each, so everything is bounded; what does not fit is replaced by
+//! one stand-in that says so.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ const MAX_TYPES: usize = 1 << 17;
 /// Metadata ids in use at a time.
 const MAX_IDS: usize = 1 << 20;
 
-/// What labels override in an event's type (V6).
+/// The parts of an event's type that labels override (V6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Overrides {
     pub opcode: Option<u8>,

@@ -49,7 +49,7 @@ impl Losses {
     pub fn hole(&mut self, newest: i64) {
         self.hole.get_or_insert(newest);
         self.holed_since.get_or_insert(newest);
-        // What begins before the hole and ends behind it is still to be delivered.
+        // An event that begins before the hole and ends behind it is still to be delivered.
         self.add(None, newest, i64::MAX);
     }
 

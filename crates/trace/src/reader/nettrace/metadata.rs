@@ -137,7 +137,7 @@ fn unreadable_layout() -> Layout {
     Layout::Unreadable("the recording's description of the fields is damaged")
 }
 
-/// What a tag of "V5" adds to a description.
+/// The additions of a tag of "V5" to a description.
 enum Tag {
     OpCode(Option<u8>),
     /// Fields in the second form; `None` when they cannot be read.

@@ -1,4 +1,4 @@
-//! How objects of V3 to "V5" begin: three tags, two versions, a name, a tag.
+//! The beginning of objects of V3 to "V5": three tags, two versions, a name, a tag.
 
 use nom::Parser;
 
@@ -72,11 +72,11 @@ pub fn object_type(input: &[u8]) -> Parsed<'_, ObjectType<'_>> {
     Ok((input, ObjectType { name, version, min_reader }))
 }
 
-/// What the beginning of an object says.
+/// The beginning of an object.
 pub struct Head {
     /// Name of the type, for messages.
     pub name: String,
-    /// What it holds, when it is one of the known blocks.
+    /// The kind of block, when it is one of the known ones.
     pub content: Option<Content>,
     /// Version of the type.
     pub version: i32,

@@ -134,7 +134,7 @@ enum Step {
     Cut,
 }
 
-/// How a block ends, judged by its size.
+/// The end of a block, judged by its size.
 enum BlockEnd {
     /// With its end tag, and behind it an object, the end mark, or the end of the file.
     Good,

@@ -143,7 +143,7 @@ impl<'a> Region<'a> {
             self.events = ready;
             self.in_order = true;
         }
-        // How many blocks at the front no event waits in; numbers may have wrapped around.
+        // The number of blocks at the front in which no event waits; numbers may have wrapped around.
         let first = self.first_chunk;
         let unused = self.events.iter().map(|e| e.chunk.wrapping_sub(first) as usize).min();
         for (_, chunk) in self.chunks.drain(..unused.unwrap_or(self.chunks.len()).min(self.chunks.len())) {

@@ -1,9 +1,9 @@
 //! Finds where reading can continue behind damage: the next bytes that are certainly the beginning of a block or of an
 //! event.
 //!
-//! Objects of V3 to V5 begin with three tags and a name. Blocks of V6 begin with no more than a size and a kind, so that
-//! the contents of the block, and the bytes behind it, have to agree. Flat events (V1 to V3) give three lengths that
-//! have to fit.
+//! Objects of V3 to V5 begin with three tags and a name. Blocks of V6 begin with no more than a size and a kind, so
+//! that the contents of the block, and the bytes behind it, have to agree. Flat events (V1 to V3) give three lengths
+//! that have to fit.
 
 use nom::Parser;
 use nom::combinator::rest_len;
@@ -18,7 +18,7 @@ use crate::bytes::{Parsed, i64le, take, u16le, u32le, varuint32, varuint64};
 use crate::error::{Problem, Severity};
 use crate::source::{MAX_CHUNK, Source};
 
-/// What a recording of V1 to "V5" begins with, from V4 on behind "Nettrace".
+/// The first bytes of a recording of V1 to "V5", from V4 on behind "Nettrace".
 pub const FAST_SERIALIZATION: &[u8] = b"\x14\0\0\0!FastSerialization.1";
 
 /// Bytes that are searched at a time, and as many are looked at behind them: more than two of the largest blocks of V6.
@@ -35,7 +35,7 @@ const MAX_ROWS: u32 = 64;
 const REMOVED_THREADS: u8 = 7;
 const MAX_REMOVED: usize = 16 << 10;
 
-/// What a search found, and how many bytes behind its start.
+/// The find of a search, and how many bytes behind its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     /// The beginning of a block.
@@ -93,8 +93,9 @@ pub fn skip_to(source: &mut Source<'_>, begins: Beginning) -> Found {
     }
 }
 
-/// Looks for a block in what has come of a live stream, again and again until the window is full or the stream has ended: nothing
-/// would be published before that. Each search has twice the bytes of the one before, or all that came before a silence.
+/// Looks for a block in what has come of a live stream, again and again until the window is full or the stream has
+/// ended: nothing would be published before that. Each search has twice the bytes of the one before, or all that came
+/// before a silence.
 fn find_live(source: &mut Source<'_>, begins: Beginning) -> Option<usize> {
     let (mut wanted, mut searched) = (LIVE_STEP, 0);
     while wanted < WINDOW {
@@ -145,7 +146,7 @@ pub fn is_block_v6(bytes: &[u8], at_end: bool) -> bool {
         let is_weak = nth == 0 && rest.get(3) == Some(&REMOVED_THREADS);
         match has_form_v6(rest, true).filter(|_| !is_weak) {
             Some(size) => rest = rest.get(size..).unwrap_or_default(),
-            // What the window does not hold cannot contradict, but one block has to be whole.
+            // Bytes beyond the window cannot contradict, but one block has to be whole.
             None => return nth > 0 && !at_end && has_form_v6(rest, false).is_some(),
         }
     }
@@ -173,7 +174,7 @@ pub fn has_form_v6(bytes: &[u8], at_end: bool) -> Option<usize> {
     };
     match form {
         Ok((_, fits)) => fits.then_some(size + 4),
-        // What is not there yet cannot contradict.
+        // Bytes that are not there yet cannot contradict.
         Err(nom::Err::Error(e) | nom::Err::Failure(e)) => (!is_whole && e.is_short()).then_some(size + 4),
         Err(_) => None,
     }
@@ -349,7 +350,8 @@ pub fn go_on(state: &mut State<'_, '_>, source: &mut Source<'_>, from: u64, what
     false
 }
 
-/// The number of bytes behind the end mark (of a live stream those that were read); a recording among the first is reported.
+/// The number of bytes behind the end mark (of a live stream those that were read); a recording among the first is
+/// reported.
 pub fn trailing_bytes(out: &mut Reporter<'_>, source: &mut Source<'_>) -> u64 {
     let end = source.position();
     let behind = source.peek(MAX_CHUNK);
@@ -392,7 +394,7 @@ mod tests {
         assert_eq!(search(&behind), (Behind::Nothing, 3));
         let recording = [&behind, &b"Nettrace\0\0\0\0"[..], &event].concat();
         assert_eq!(search(&recording), (Behind::Recording(3 << 20), 3));
-        // What holds the beginning of a recording is no event before it.
+        // An event in front of the beginning of a recording would be part of it.
         let over =
             [&[7; 10][..], &156u32.to_le_bytes(), &[0; 48], &100u32.to_le_bytes(), b"Nettrace\0\0\0\0", &[0; 92]]
                 .concat();

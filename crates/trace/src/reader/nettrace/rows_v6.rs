@@ -199,7 +199,7 @@ enum ThreadInfo {
     ProcessId(u64),
     ThreadId(u64),
     KeyValue,
-    /// Its length is not known: nothing behind it can be read.
+    /// A row of unknown length: nothing behind it can be read.
     Unknown,
 }
 

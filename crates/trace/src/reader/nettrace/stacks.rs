@@ -45,7 +45,7 @@ struct Entry {
     key: u32,
 }
 
-/// How the reading of a stack block went.
+/// The result of reading a stack block.
 #[derive(Default)]
 pub struct StackBlockRead {
     /// The parse error that ended it early, and its offset in the file.

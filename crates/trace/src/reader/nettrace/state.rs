@@ -18,7 +18,8 @@ use crate::reader::text::TextBudget;
 use crate::reader::{EventType, Labels, Order, RawEvent, Stack, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::{Chunk, Source};
 
-/// A record of zeros in compressed form, with as many zeros behind it as make up this many bytes, is a hole in the file.
+/// A record of zeros in compressed form, with as many zeros behind it as make up this many bytes, is a hole in the
+/// file.
 const ZERO_RUN: usize = 32;
 
 /// The state of a reader.
@@ -193,7 +194,7 @@ impl<'a, 'v> State<'a, 'v> {
         }
     }
 
-    /// What was read of a block proves no loss, and nothing is joined across it.
+    /// Forgets what was read of a block: it proves no loss, and nothing is joined across it.
     fn prove_nothing(&mut self, dropped_before: u64) {
         self.gaps.clear();
         self.drops.total = dropped_before;
@@ -422,8 +423,8 @@ impl<'a, 'v> State<'a, 'v> {
     }
 
     /// `bytes` bytes at `offset` cannot be read. There may have been a sequence point among them, so that ids of stacks
-    /// and label lists may mean others from here on. Kinds of events and threads keep their ids, unless it is a recording
-    /// whose sequence points end those, too.
+    /// and label lists may mean others from here on. Kinds of events and threads keep their ids, unless it is a
+    /// recording whose sequence points end those, too.
     pub fn gap(&mut self, offset: u64, bytes: u64, message: String) {
         self.out.problem(Problem::new(Severity::Error, "damaged_container", offset, message).count(bytes));
         self.stacks.gap();
@@ -455,7 +456,7 @@ impl<'a, 'v> State<'a, 'v> {
     }
 }
 
-/// What the headers of a block resolve to, remembered until a header changes it.
+/// The identities that the headers of a block resolve to, remembered until a header changes them.
 #[derive(Default)]
 struct Resolved {
     capture_raw: Option<u64>,

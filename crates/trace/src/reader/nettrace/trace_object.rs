@@ -12,8 +12,8 @@ use crate::error::{Error, Problem, Result, Severity};
 use crate::reader::{NETTRACE_CONTAINER, TraceInfo};
 use crate::time::{Clock, system_time_to_utc_ns};
 
-/// `SyncTimeUTC:SYSTEMTIME SyncTimeQPC:i64 QPCFrequency:i64`, which every version begins with; and whether the SYSTEMTIME
-/// is a valid date.
+/// `SyncTimeUTC:SYSTEMTIME SyncTimeQPC:i64 QPCFrequency:i64`, which every version begins with; and whether the
+/// SYSTEMTIME is a valid date.
 pub fn clock(input: &[u8]) -> Parsed<'_, (Clock, bool)> {
     let mut date = [0; 8];
     let (input, ()) = fill(u16le("SyncTimeUTC"), &mut date).parse(input)?;

@@ -114,8 +114,8 @@ fn blocks<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>) -> bool {
     false
 }
 
-/// Whether the end mark at hand is the end: only where the file ends, or another recording begins. Zeros elsewhere are a
-/// hole.
+/// Whether the end mark at hand is the end: only where the file ends, or another recording begins. Zeros elsewhere are
+/// a hole.
 fn is_end(source: &mut Source<'_>, size: usize) -> bool {
     let view = source.peek(HEAD + size + LOOK);
     // An end mark that claims to be longer than the file is not an end mark.
@@ -132,7 +132,7 @@ enum Step {
     Cut,
 }
 
-/// How a block ends, judged by its size.
+/// The end of a block, judged by its size.
 enum BlockEnd {
     /// Before another block, the end mark, or the end of the file.
     Good,

@@ -6,8 +6,8 @@ const MAX_NAME: usize = 16 << 10;
 /// Names that later parts of a decorated name refer to by a digit.
 const MAX_REFERENCES: usize = 10;
 
-/// The name of a function without its decoration. Names of templates, operators and what else has a form of its own stay as they
-/// are: their text grows without bound when a hostile name refers to itself.
+/// The name of a function without its decoration. Names of templates, operators and what else has a form of its own
+/// stay as they are: their text grows without bound when a hostile name refers to itself.
 pub fn plain_name(decorated: &str) -> Option<String> {
     let mut rest = decorated.strip_prefix('?')?;
     // `??0` makes an object and `??1` ends it: their name is the one of the class.
@@ -48,8 +48,8 @@ pub fn plain_name(decorated: &str) -> Option<String> {
     Some(name)
 }
 
-/// The name of a method in the symbols of an NGEN image, which has `$#ASSEMBLY#TOKEN` at its end; any other name as it is. Source:
-/// TraceEvent, `NativeSymbolModule`.
+/// The name of a method in the symbols of an NGEN image, which has `$#ASSEMBLY#TOKEN` at its end; any other name as it
+/// is. Source: TraceEvent, `NativeSymbolModule`.
 pub fn without_token(name: &str) -> &str {
     match name.rsplit_once("$#") {
         Some((method, rest)) if !method.is_empty() && rest.contains('#') => method,

@@ -10,7 +10,8 @@ use super::elf_lines::{ElfLines, Sections};
 use super::functions::{Functions, NativePlace};
 use super::spelled::spelled;
 
-/// Bytes of the compressed sections of a file, expanded, at most. DWARF takes a third of its size when it is compressed.
+/// Bytes of the compressed sections of a file, expanded, at most. DWARF takes a third of its size when it is
+/// compressed.
 const MAX_EXPANDED: u64 = 512 << 20;
 
 /// The smallest page of the systems that load ELF files.
@@ -84,8 +85,8 @@ fn expand(_format: CompressionFormat, _packed: &[u8], _size: u64) -> Option<Vec<
 const MAX_UNNAMED: usize = 1 << 10;
 
 impl ElfFile {
-    /// Reads a file, if its build id is the wanted one. Compressed sections may take `left` bytes, and so may what is made of
-    /// them.
+    /// Reads a file, if its build id is the wanted one. Compressed sections may take `left` bytes, and so may what is
+    /// made of them.
     pub fn parse(data: &[u8], wanted: &str, left: u64) -> Option<ElfFile> {
         let file = object::File::parse(data).ok()?;
         if !build_id(&file)?.eq_ignore_ascii_case(wanted) {
@@ -132,7 +133,7 @@ impl ElfFile {
         self.functions.size() + self.lines.size() + self.segments.capacity() * size_of::<(u64, u64, u64)>()
     }
 
-    /// What lies at an offset of the file, which is behind a call.
+    /// The function at an offset of the file, which is behind a call.
     pub fn at_offset(&self, file_offset: u64) -> Option<NativePlace<'_>> {
         let before = file_offset.checked_sub(1)?;
         let mut segments = self.segments.iter().copied();
@@ -142,14 +143,14 @@ impl ElfFile {
         self.at_address(address)
     }
 
-    /// What lies at a distance from the first page of the file in memory, which is behind a call.
+    /// The function at a distance from the first page of the file in memory, which is behind a call.
     pub fn at_distance(&self, distance: u64) -> Option<NativePlace<'_>> {
-        // What is loaded first begins within a page.
+        // The segment that is loaded first begins within a page.
         let first = self.segments.iter().map(|(_, _, address)| *address).min()? & !(PAGE - 1);
         self.at_address(first.checked_add(distance.checked_sub(1)?)?)
     }
 
-    /// What lies at the address before the one that is behind a call.
+    /// The function at the address before the one that is behind a call.
     fn at_address(&self, address: u64) -> Option<NativePlace<'_>> {
         let found = self.functions.find(address)?;
         let line = self.lines.find(address);

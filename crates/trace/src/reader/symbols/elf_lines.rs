@@ -1,8 +1,8 @@
 //! Lines of native code by the DWARF of an ELF file.
 //!
-//! All line programs are run once, one behind the other: so the work is bounded by the size of their section, whatever the
-//! units of the file say about it, and each row that is kept is counted. Of the units only the folder of compilation is
-//! read, which names of files in DWARF 4 are relative to.
+//! All line programs are run once, one behind the other: so the work is bounded by the size of their section, whatever
+//! the units of the file say about it, and each row that is kept is counted. Of the units only the folder of
+//! compilation is read, which names of files in DWARF 4 are relative to.
 
 use std::collections::HashMap;
 
@@ -109,7 +109,7 @@ impl ElfLines {
         let mut files: HashMap<u64, u32, RandomState> = HashMap::default();
         let mut first = self.rows.len();
         let mut rows = program.rows();
-        // What was read before damage is kept.
+        // Lines that were read before damage are kept.
         while let Ok(Some((header, row))) = rows.next_row() {
             let address = row.address();
             if row.end_sequence() {
@@ -305,7 +305,8 @@ fn folder_of<'d>(
     program.zip(folder)
 }
 
-/// The first entries of a table of abbreviations as a table of its own: a whole one may be large, and be named by each unit.
+/// The first entries of a table of abbreviations as a table of its own: a whole one may be large, and be named by each
+/// unit.
 fn first_abbreviations(table: &[u8]) -> Vec<u8> {
     const IMPLICIT_CONST: u64 = 0x21;
     let (most_bytes, most) = MAX_ABBREVIATIONS;

@@ -17,7 +17,7 @@ const MAX_KEPT: u64 = 1 << 30;
 /// Bytes that are looked through, at most: a recording can name the same large file for each of its modules.
 const MAX_LOOKED: u64 = 16 << 30;
 
-/// What may still be read.
+/// The files and bytes that may still be read.
 #[derive(Debug)]
 pub struct Budget {
     /// Bytes that are kept.
@@ -61,8 +61,8 @@ pub fn file_name(path: &str) -> &str {
     path.rsplit(['/', '\\']).next().unwrap_or(path)
 }
 
-/// Whether a path is on this machine. A share of another one would learn who reads the recording. To Windows both kinds of
-/// slashes are one: `\/host\share` is a share, too, and so may be what is in `\??\`, where all devices are.
+/// Whether a path is on this machine. A share of another one would learn who reads the recording. To Windows both kinds
+/// of slashes are one: `\/host\share` is a share, too, and so may be what is in `\??\`, where all devices are.
 pub fn is_local(path: &str) -> bool {
     let mut first = path.chars();
     let begins = matches!(first.next(), Some('/' | '\\'));

@@ -21,7 +21,7 @@ struct Function {
     owner: u32,
 }
 
-/// What lies at an address.
+/// A function at an address, with its line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NativePlace<'n> {
     /// The function.
@@ -35,9 +35,9 @@ pub struct NativePlace<'n> {
 /// A function that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundFunction<'f> {
-    /// Its first address.
+    /// The first address.
     pub start: u64,
-    /// Its name.
+    /// The name.
     pub name: &'f str,
     /// The part of the file that it came from, as it was added.
     pub owner: u32,
@@ -59,7 +59,8 @@ impl Functions {
         true
     }
 
-    /// Brings them into the order that [`Functions::find`] needs. Of several at one address the first that was added stays.
+    /// Brings them into the order that [`Functions::find`] needs. Of several at one address the first that was added
+    /// stays.
     pub fn sort(&mut self) {
         self.list.sort_by_key(|function| function.start);
         self.list.dedup_by_key(|function| function.start);
@@ -84,7 +85,7 @@ impl Functions {
         self.list.capacity() * size_of::<Function>() + self.text.capacity()
     }
 
-    /// How many there are.
+    /// The number of functions.
     pub fn len(&self) -> usize {
         self.list.len()
     }

@@ -27,7 +27,7 @@ pub struct Msf {
     left: usize,
 }
 
-/// How many pages this many bytes take.
+/// The number of pages that this many bytes take.
 fn pages_of(bytes: u32, page_size: usize) -> usize {
     (bytes as usize).div_ceil(page_size)
 }
@@ -98,7 +98,8 @@ impl Msf {
         Ok(Msf { data, page_size, streams, pages, left })
     }
 
-    /// The bytes of a stream. `None` when it is not there, lies outside of the file, or more was read than the file has.
+    /// The bytes of a stream. `None` when it is not there, lies outside of the file, or more was read than the file
+    /// has.
     pub fn stream(&mut self, index: usize) -> Option<Vec<u8>> {
         let (size, pages) = self.streams.get(index).cloned().filter(|(size, _)| *size <= self.data.len())?;
         self.left = self.left.checked_sub(size)?;

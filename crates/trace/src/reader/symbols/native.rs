@@ -23,22 +23,22 @@ const MSF: &[u8] = b"Micr";
 pub struct NativeModule<'m> {
     /// Path.
     pub path: &'m str,
-    /// What its symbols are found by.
+    /// The key by which its symbols are found.
     pub key: NativeKey<'m>,
 }
 
-/// What identifies the symbols of a native file.
+/// The identity of the symbols of a native file.
 #[derive(Clone, Copy, Debug)]
 pub enum NativeKey<'m> {
     /// Build id of an ELF file, in hexadecimal. Places are offsets of the file.
     BuildId(&'m str),
-    /// The same, where places are distances from the beginning of the file in memory.
+    /// A build id like the first, where places are distances from the beginning of the file in memory.
     LoadedBuildId(&'m str),
     /// The symbols of a file of Windows.
     Pdb {
         /// Their id.
         guid: Guid,
-        /// How often they had been written since they were made.
+        /// The number of times that the symbols were written since they were made.
         age: Option<u32>,
         /// Their path when the file was built.
         path: Option<&'m str>,
@@ -54,8 +54,8 @@ pub struct NativeFiles {
 }
 
 impl NativeFiles {
-    /// What lies at a place of a file, an offset or a distance as its key says, by what is found in the folders, where the
-    /// recording says that the file is, and in the system's folder of debug files.
+    /// The function at a place of a file, an offset or a distance as its key says, by what is found in the folders,
+    /// where the recording says that the file is, and in the system's folder of debug files.
     pub fn at(
         &mut self,
         folders: &[PathBuf],

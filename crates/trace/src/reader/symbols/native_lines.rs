@@ -1,6 +1,7 @@
 //! Lines of the code of one module of a native PDB.
 //!
-//! Source: the page "CodeView Line Information" (C13) of LLVM's documentation, and `cvinfo.h` of microsoft/microsoft-pdb.
+//! Source: the page "CodeView Line Information" (C13) of LLVM's documentation, and `cvinfo.h` of
+//! microsoft/microsoft-pdb.
 
 use nom::Parser;
 
@@ -33,7 +34,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Reads the parts of a module, up to the first that is damaged. `address` finds the address of an offset in a section.
+    /// Reads the parts of a module, up to the first that is damaged. `address` finds the address of an offset in a
+    /// section.
     pub fn read(content: &[u8], address: impl Fn(u16, u32) -> Option<u64>) -> Lines {
         let mut lines = Lines::default();
         let mut rest = content;
@@ -41,7 +43,7 @@ impl Lines {
             rest = more;
             match kind {
                 LINES => {
-                    // What is before damage is kept.
+                    // Lines before damage are kept.
                     lines.add(part, &address).ok();
                 }
                 FILES => lines.files = part.to_vec(),

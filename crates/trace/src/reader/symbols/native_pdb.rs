@@ -1,7 +1,7 @@
 //! Native PDBs: from a relative virtual address to a function and a line.
 //!
-//! Sources: the pages on the PDB info stream, the DBI stream, module streams and CodeView records of LLVM's documentation, and
-//! `cvinfo.h` of microsoft/microsoft-pdb.
+//! Sources: the pages on the PDB info stream, the DBI stream, module streams and CodeView records of LLVM's
+//! documentation, and `cvinfo.h` of microsoft/microsoft-pdb.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -39,7 +39,7 @@ const MAX_SECTIONS: usize = 96;
 /// The largest number of modules, for which `u16` has numbers.
 const MAX_MODULES: usize = 1 << 16;
 
-/// What came out of an object file.
+/// A module: the part of an object file in the program.
 #[derive(Clone, Copy, Debug)]
 struct Module {
     stream: u16,
@@ -58,7 +58,7 @@ struct Contribution {
     module: u16,
 }
 
-/// The same in memory.
+/// A module's part of a section, as it lies in memory.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     start: u64,
@@ -73,7 +73,7 @@ struct Section {
     size: u32,
 }
 
-/// What the DBI stream says.
+/// The DBI stream.
 #[derive(Debug, Default)]
 struct Dbi {
     age: u32,
@@ -93,7 +93,7 @@ pub struct NativePdb {
     functions: Functions,
     /// Texts that lines refer to.
     names: Vec<u8>,
-    /// What was read before, by module.
+    /// Lines that were read before, by module.
     lines: HashMap<u32, Lines, RandomState>,
 }
 
@@ -151,7 +151,7 @@ impl NativePdb {
         self.msf.size()
     }
 
-    /// What lies at a distance from the beginning of the image. Where no function begins it is what is before it,
+    /// The function at a distance from the beginning of the image. Where no function begins it is the one before it,
     /// because the address behind a call may be the end of its function.
     pub fn at(&mut self, rva: u64) -> Option<NativePlace<'_>> {
         let found = self.functions.find(rva);
@@ -261,7 +261,7 @@ fn module(input: &[u8]) -> Parsed<'_, Module> {
     Ok((rest, Module { stream, symbols, old_lines, lines }))
 }
 
-/// What each module contributed to sections.
+/// The parts of sections that each module contributed.
 fn contributions(input: &[u8]) -> Parsed<'_, Vec<Contribution>> {
     let (rest, version) = u32le("version of contributions")(input)?;
     let Some((_, size)) = CONTRIBUTIONS.iter().find(|(known, _)| *known == version) else {
@@ -319,8 +319,8 @@ fn function(content: &[u8]) -> Parsed<'_, (u32, u16, u32, &[u8])> {
     Ok((rest, (size, section, offset, name)))
 }
 
-/// Adds public names where no function of a module is. They have no size: each goes as far as the next one, as what came from the
-/// same place, or as its section.
+/// Adds public names where no function of a module is. They have no size: each goes as far as the next one, as what
+/// came from the same place, or as its section.
 fn add_public(functions: &mut Functions, stream: &[u8], sections: &[Section], parts: &[Part]) {
     let mut found = Vec::new();
     for (_, content) in records(stream).filter(|(kind, _)| *kind == PUBLIC) {

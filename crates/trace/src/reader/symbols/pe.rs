@@ -1,4 +1,4 @@
-//! What the debug directory of a PE file (an assembly) says of its symbols: their id, and the symbols themselves when embedded.
+//! The debug directory of a PE file (an assembly): the id of its symbols, and the symbols themselves when embedded.
 //!
 //! Sources: "PE Format" of Microsoft, and "PE-COFF" of dotnet/runtime (entry 17, `MPDB`).
 
@@ -17,7 +17,7 @@ const MAX_SECTIONS: u16 = 256;
 #[cfg(feature = "packed")]
 const MAX_EXPANDED: u32 = 256 << 20;
 
-/// What a file says of its symbols.
+/// The symbols of a file, as its debug directory names them.
 #[derive(Debug, Default)]
 pub struct DebugDirectory<'d> {
     /// The ids of its symbols.

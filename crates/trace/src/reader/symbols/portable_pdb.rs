@@ -60,7 +60,7 @@ pub struct PortablePdb {
     wide_blobs: bool,
     documents: Table,
     methods: Table,
-    /// What was read before: points by the method's row, names by the document's row.
+    /// Points that were read before, by the method's row; names below by the document's row.
     points: HashMap<u32, Box<[Point]>, RandomState>,
     names: HashMap<u32, Box<str>, RandomState>,
     points_left: usize,
@@ -114,8 +114,9 @@ impl PortablePdb {
         self.guid
     }
 
-    /// File and line of an IL offset of a method; without an offset of the beginning of the method. Points that are marked as
-    /// hidden stand for no line: the code behind them counts to the line before, as in the runtime's own stack traces.
+    /// File and line of an IL offset of a method; without an offset of the beginning of the method. Points that are
+    /// marked as hidden stand for no line: the code behind them counts to the line before, as in the runtime's own
+    /// stack traces.
     pub fn line(&mut self, token: u32, il_offset: Option<u32>) -> Option<(&str, u32)> {
         if token >> 24 != METHOD_DEF {
             return None;
@@ -447,7 +448,7 @@ mod tests {
     fn damaged_files_are_harmless() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples/Churn.pdb");
         let data = std::fs::read(path).unwrap();
-        // How many lines are found; `None` when the file is refused.
+        // The number of lines that are found; `None` when the file is refused.
         let look = |data: Vec<u8>| {
             let mut pdb = PortablePdb::parse(data).ok()?;
             let tokens = (0..600).map(|row| 0x0600_0000 + row).chain([0x06FF_FFFF]);

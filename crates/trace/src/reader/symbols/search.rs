@@ -68,8 +68,8 @@ impl Symbols {
         self.files.get_mut(&module.pdb_guid)?.as_mut()?.line(token, il_offset)
     }
 
-    /// What lies in a native file at an offset of the file, when its key is a [`NativeKey::BuildId`], or else at a distance
-    /// from its beginning in memory. The place is behind a call.
+    /// The function in a native file at an offset of the file, when its key is a [`NativeKey::BuildId`], or else at a
+    /// distance from its beginning in memory. The place is behind a call.
     ///
     /// [`NativeKey::BuildId`]: super::NativeKey::BuildId
     pub fn native(&mut self, module: NativeModule<'_>, place: u64) -> Option<NativePlace<'_>> {
@@ -133,10 +133,10 @@ mod tests {
         let pdb_guid = PortablePdb::of_file(data.clone(), None).unwrap().guid();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("Churn.pdb"), &data).unwrap();
-        // What is no symbols by its first bytes is not read.
+        // A file whose first bytes are not those of symbols is not read.
         std::fs::write(folder.path().join("Churn.dll"), vec![7; 1 << 20]).unwrap();
         let size = data.len() as u64;
-        // The same file for modules with other ids: it is read for each of them, as long as it may be.
+        // One file for modules with other ids is read for each of them, as long as it may be.
         for (looked, others, is_found) in [(4 * size, 3, true), (4 * size - 1, 3, false), (4 * size, 4, false)] {
             let mut symbols = Symbols::open(&[folder.path().to_owned()]).unwrap();
             symbols.budget.looked = looked;

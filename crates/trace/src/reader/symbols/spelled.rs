@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-/// Bytes of a name that is spelled out. A compiled name can repeat its parts, and their parts again: without a bound a few
-/// bytes would be spelled as gigabytes.
+/// Bytes of a name that is spelled out. A compiled name can repeat its parts, and their parts again: without a bound a
+/// few bytes would be spelled as gigabytes.
 const MAX_SPELLED: usize = 16 << 10;
 /// Bytes of a compiled name that is looked at.
 const MAX_COMPILED: usize = 64 << 10;
@@ -57,8 +57,8 @@ mod tests {
 
     #[test]
     fn a_name_that_doubles_itself_again_and_again_stays_as_it_is() {
-        // A function whose parameters are pairs, each of the parameter before it twice. `S1_` is the template `P`, and `S3_` the type that
-        // the function returns, `P<A, A>`; the first parameter is a pair of that and becomes `S4_`.
+        // A function whose parameters are pairs, each of the parameter before it twice. `S1_` is the template `P`, and
+        // `S3_` the type that the function returns, `P<A, A>`; the first parameter is a pair of that and becomes `S4_`.
         let doubled = |times: u32| -> String {
             let types =
                 (3..36).filter_map(|number| char::from_digit(number, 36)).map(|digit| digit.to_ascii_uppercase());

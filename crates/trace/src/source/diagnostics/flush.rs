@@ -7,7 +7,7 @@ use diagnostics_port::{EventFilter, Provider, Rundown, SessionRequest, Target, W
 
 use crate::error::{Error, Result};
 
-/// How long the session may take to stop, and its stream to end.
+/// The longest time that the session may take to stop, and its stream to end.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Time between two looks whether its stream has ended.
 const LOOK: Duration = Duration::from_millis(5);
@@ -16,15 +16,16 @@ const GC: u64 = 1;
 /// Keyword of the runtime: collect now.
 const GC_HEAP_COLLECT: u64 = 0x80_0000;
 
-/// Begins a session and ends it at once. A runtime writes the name of a type once for all sessions that listen together;
-/// after one has ended it starts again, so that the next session gets all names.
+/// Begins a session and ends it at once. A runtime writes the name of a type once for all sessions that listen
+/// together; after one has ended it starts again, so that the next session gets all names.
 pub fn flush_types(target: &Target) -> Result<()> {
     // .NET Core 3.1 repeats what it has reported only after its own provider is turned on or off; its collections
     // are the least that it can be asked for.
     begin_and_end(target, GC)
 }
 
-/// Makes the runtime collect its whole heap. Sessions with the keyword GCHeapDump get all objects. Returns when that is done.
+/// Makes the runtime collect its whole heap. Sessions with the keyword GCHeapDump get all objects. Returns when that is
+/// done.
 pub fn dump_heap(target: &Target) -> Result<()> {
     begin_and_end(target, GC | GC_HEAP_COLLECT)
 }

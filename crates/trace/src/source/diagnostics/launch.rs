@@ -10,18 +10,18 @@ use diagnostics_port::{Cookie, Hub, Port, ProcessInfo, Target, find, process_inf
 
 use crate::error::{Error, Named, Result};
 
-/// How long a program that was started may take until a runtime in it connects.
+/// The longest time from the start of a program until a runtime in it connects.
 const START_UP: Duration = Duration::from_secs(60);
-/// How often it is looked whether the program still runs.
+/// The time between two looks whether the program still runs.
 const LOOK: Duration = Duration::from_millis(20);
-/// How long a runtime may take that connects again after a command.
+/// The longest time until a runtime connects again after a command.
 const RECONNECT: Duration = Duration::from_secs(1);
 /// The variable with the port that a runtime connects to.
 const PORTS: &str = "DOTNET_DiagnosticPorts";
 
 /// A runtime that connected to us, or the program that we started.
 pub struct Launched {
-    /// How it is reached.
+    /// The way to reach the runtime.
     pub target: Target,
     /// Whether it waits at its start until [`Launched::resume`].
     pub is_suspended: bool,
@@ -43,7 +43,8 @@ impl Drop for RemovedAtEnd {
     }
 }
 
-/// Starts a program and waits for its runtime. .NET Core 3.1 cannot be held at its start: it is reached by its own port.
+/// Starts a program and waits for its runtime. .NET Core 3.1 cannot be held at its start: it is reached by its own
+/// port.
 pub fn launch(command: &[OsString]) -> Result<Launched> {
     let Some((program, arguments)) = command.split_first() else {
         return Err(Error::Usage("no program was given to start".into()));
@@ -102,7 +103,8 @@ pub fn launch(command: &[OsString]) -> Result<Launched> {
         }
         if begin.elapsed() > START_UP {
             return Err(Error::TimedOut(format!(
-                "{shown} runs, but no .NET runtime has started in it within {} s; it is left running; is it a .NET program?",
+                "{shown} runs, but no .NET runtime has started in it within {} s; it is left running; is it a .NET \
+                program?",
                 START_UP.as_secs()
             )));
         }
@@ -125,7 +127,8 @@ pub fn listen(path: &Path, mut stop: impl FnMut() -> bool) -> Result<Option<Laun
     Ok(None)
 }
 
-/// A port of ours that stays, to which runtimes connect that come and go. One that waits at its start is let go at once.
+/// A port of ours that stays, to which runtimes connect that come and go. One that waits at its start is let go at
+/// once.
 pub struct Listener {
     hub: Arc<Hub>,
     _socket: RemovedAtEnd,
@@ -143,7 +146,7 @@ impl Listener {
             let mut known = Vec::new();
             while let Some(hub) = weak.upgrade() {
                 if let Some(new) = hub.wait(Duration::from_millis(200), |cookie| !known.contains(cookie)) {
-                    // It may have ended already.
+                    // The program may have ended already.
                     resume(&Target::Reverse(hub.clone(), new)).ok();
                     known.push(new);
                     let left = hub.keep_newest(KNOWN);
@@ -177,7 +180,7 @@ impl Launched {
         if self.is_suspended { Ok(resume(&self.target)?) } else { Ok(()) }
     }
 
-    /// The same for a program whose recording could not begin. A runtime connects again at once; one that is gone is not
+    /// Lets a program go on whose recording could not begin. A runtime connects again at once; one that is gone is not
     /// waited for.
     pub fn let_go(&self) {
         if let Target::Reverse(hub, cookie) = &self.target
@@ -188,7 +191,7 @@ impl Launched {
         }
     }
 
-    /// How the program ended; waits a little for it. `None` when it still runs, or was not started by us.
+    /// The exit status of the program; waits a little for it. `None` when it still runs, or was not started by us.
     pub fn exit_status(&mut self, limit: Duration) -> Option<ExitStatus> {
         let child = self.child.as_mut()?;
         let begin = Instant::now();
@@ -227,7 +230,7 @@ fn resume_others(hub: &Arc<Hub>, ours: Cookie) {
         while let Some(hub) = hub.upgrade() {
             if let Some(other) = hub.wait(Duration::from_millis(200), |cookie| !known.contains(cookie)) {
                 known.push(other);
-                // It may have ended already.
+                // The program may have ended already.
                 resume(&Target::Reverse(hub, other)).ok();
             }
         }
@@ -235,7 +238,7 @@ fn resume_others(hub: &Arc<Hub>, ours: Cookie) {
     std::thread::Builder::new().name("other runtimes".into()).spawn(resume_each).ok();
 }
 
-/// How a process ended, in words.
+/// The end of a process, in words.
 pub fn exit_text(status: ExitStatus) -> String {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {

@@ -1,4 +1,4 @@
-//! What is recorded: providers as dotnet-trace writes them, and named sets of them (`schemas/presets.toml`).
+//! Requests for a recording: providers as dotnet-trace writes them, and named sets of them (`schemas/presets.toml`).
 
 use std::sync::LazyLock;
 
@@ -9,13 +9,13 @@ use crate::error::did_you_mean;
 
 /// The provider of the runtime.
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
-/// What is meant by it without keywords: what the runtime's own session records. All keywords would force collections.
+/// The runtime's keywords where none are given: those of its own session. All keywords would force collections.
 const RUNTIME_KEYWORDS: u64 = 0x14_C14F_CCBD;
 /// Informational.
 const DEFAULT_LEVEL: u32 = 4;
 const VERBOSE: u32 = 5;
 
-/// What dotnet-trace calls the runtime's keywords behind `--clrevents`.
+/// dotnet-trace's names of the runtime's keywords, behind `--clrevents`.
 const CLR_EVENTS: [(&str, u64); 41] = [
     ("gc", 0x1),
     ("gchandle", 0x2),
@@ -65,7 +65,7 @@ const CLR_EVENTS: [(&str, u64); 41] = [
 pub struct Preset {
     /// As it is typed.
     pub name: String,
-    /// What it is for, in a phrase.
+    /// The purpose, in a phrase.
     pub doc: String,
     /// Whether methods and modules are written at the end.
     pub rundown: bool,
@@ -83,7 +83,7 @@ pub struct Presets {
     pub all: Vec<Preset>,
 }
 
-/// What is to be recorded.
+/// The providers and parts that are to be recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Providers, each once.
@@ -95,7 +95,7 @@ pub struct Wanted {
 }
 
 impl Presets {
-    /// Those that come with this version.
+    /// The presets that come with this version.
     pub fn shipped() -> Result<&'static Presets, String> {
         static SHIPPED: LazyLock<Result<Presets, String>> = LazyLock::new(|| {
             toml::from_str(tracequet_schemas::PRESETS).map_err(|e| format!("schemas/presets.toml: {e}"))
@@ -141,25 +141,25 @@ pub fn merge(all: &mut Vec<Provider>, more: Vec<Provider>) {
 /// A provider as a person writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProviderText {
-    /// Its name, or its GUID.
+    /// The name of the provider, or its GUID.
     pub name: String,
-    /// What to record of it, when that is said.
+    /// The keywords, when they are given.
     pub keywords: Option<u64>,
     /// Verbosity, 0 to 5; informational when it is not said.
     pub level: u32,
-    /// What the provider itself reads; empty when there is nothing.
+    /// Arguments for the provider itself; empty when there are none.
     pub arguments: String,
 }
 
-/// Reads `NAME[:KEYWORDS[:LEVEL[:KEY=VALUE;...]]],...`, as dotnet-trace does: keywords are hexadecimal with or without 0x,
-/// a level is a number (above 5 verbose) or its name, a comma in an argument stands in double quotes, and `\r\n` in one is an
-/// end of a line. Without a level: informational.
+/// Reads `NAME[:KEYWORDS[:LEVEL[:KEY=VALUE;...]]],...`, as dotnet-trace does: keywords are hexadecimal with or without
+/// 0x, a level is a number (above 5 verbose) or its name, a comma in an argument stands in double quotes, and `\r\n` in
+/// one is an end of a line. Without a level: informational.
 pub fn parse_provider_texts(text: &str) -> Result<Vec<ProviderText>, String> {
     split_unquoted(text, ',', usize::MAX)?.into_iter().map(|part| provider(part.trim())).collect()
 }
 
-/// The same for a session of the diagnostics port. Without keywords all are meant, but for the runtime those that it records by
-/// itself.
+/// Providers of a session of the diagnostics port. Without keywords all are meant, but for the runtime those that it
+/// records by itself.
 pub fn parse_providers(text: &str) -> Result<Vec<Provider>, String> {
     let mut providers = Vec::new();
     for ProviderText { name, keywords, level, arguments } in parse_provider_texts(text)? {

@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 
 /// Bytes that are taken from the runtime at a time.
 const PIECE: usize = 256 << 10;
-/// How long the runtime may take to end a session that is to be stopped. Each look at the session counts for [`LOOK`]: while a machine
-/// stands still, no time is counted.
+/// The time that the runtime may take to end a session that is to be stopped. Each look at the session counts for
+/// [`LOOK`]: while a machine stands still, no time is counted.
 struct Patience {
     /// Without sending anything, and in any case once it has refused.
     silence: Duration,
@@ -22,14 +22,14 @@ struct Patience {
     longest: Duration,
 }
 
-/// How long it may be silent.
+/// The longest silence of the runtime.
 const SILENCE: Duration = Duration::from_secs(30);
-/// How long it may take when the tables cannot be written: what comes is only saved.
+/// The longest time when the tables cannot be written: what comes is only saved.
 const RESCUE: Duration = Duration::from_secs(10);
-/// How often it is looked for that silence.
+/// The time between two looks for silence.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What ends a recording before its process does, and what it may take.
+/// The limits of a recording: its end before that of its process, and the memory and disk that it takes.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Time.
@@ -38,9 +38,10 @@ pub struct Limits {
     pub max_bytes: Option<u64>,
     /// A new file that all bytes of the recording are written to.
     pub keep: Option<PathBuf>,
-    /// Bytes that may wait on the disk to be converted. With more, nothing is taken from the runtime, which then drops events.
+    /// Bytes that may wait on the disk to be converted. With more, nothing is taken from the runtime, which then drops
+    /// events.
     pub spool_bytes: u64,
-    /// How long the runtime may go on sending when it was asked to stop: its buffer, and its rundown.
+    /// The longest time for which the runtime may go on sending when it was asked to stop: its buffer, and its rundown.
     pub stop_timeout: Duration,
     /// Whether a recording whose tables cannot be written is saved.
     pub is_saved: bool,
@@ -64,7 +65,7 @@ impl Default for Limits {
 pub enum Reason {
     /// The process has ended, or its runtime has ended the session.
     Process,
-    /// It was requested.
+    /// A request ended it.
     Asked,
     /// The time was over.
     Duration,
@@ -74,11 +75,11 @@ pub enum Reason {
     Trigger(String),
     /// The rest was discarded.
     GivenUp,
-    /// It failed.
+    /// The recording failed, with this message.
     Failed(String),
 }
 
-/// How a recording ended.
+/// The end of a recording: its reason, and what was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ending {
     /// Why.
@@ -102,7 +103,7 @@ struct State {
     is_rescue: bool,
 }
 
-/// What ends a recording; clones end the same one.
+/// A handle that ends a recording; clones end the same one.
 #[derive(Clone)]
 pub struct Control {
     shared: Arc<(Mutex<State>, Condvar)>,
@@ -131,8 +132,8 @@ impl Control {
         self.shared.1.notify_all();
     }
 
-    /// Ends the recording because its bytes cannot be converted any more: what the runtime still has is waited for shortly, so that
-    /// the recording can be saved.
+    /// Ends the recording because its bytes cannot be converted any more: what the runtime still has is waited for
+    /// shortly, so that the recording can be saved.
     pub fn end_soon(&self) {
         self.lock().is_rescue = true;
         self.stop(Reason::GivenUp);
@@ -234,12 +235,12 @@ impl PortRecording {
         })
     }
 
-    /// What ends it.
+    /// The handle that ends the recording.
     pub fn control(&self) -> Control {
         self.control.clone()
     }
 
-    /// Its bytes: a .nettrace, as it comes. Once.
+    /// The bytes of the recording: a .nettrace, as it comes. Once.
     pub fn take_reader(&mut self) -> Option<SpoolReader> {
         self.reader.take()
     }
@@ -249,29 +250,29 @@ impl PortRecording {
         self.keep.as_deref()
     }
 
-    /// What the runtime is too old for, and what it does instead.
+    /// Requests that the runtime is too old for, and what it does instead.
     pub fn compromises(&self) -> &[&'static str] {
         &self.compromises
     }
 
-    /// What was asked of which providers.
+    /// The providers, with what was asked of them.
     pub fn asked(&self) -> &[Provider] {
         &self.asked
     }
 
-    /// What the control groups of the process allowed it when the recording began; `None` where that is not known.
+    /// The limits of the control groups of the process when the recording began; `None` where they are not known.
     pub fn cgroup(&self) -> Option<CgroupLimits> {
         self.cgroup
     }
 
-    /// How long ago it began.
+    /// The time since the recording began.
     pub fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
-    /// Saves the recording, whose tables could not be written: ends it and gives the file that it is in, the one that is
-    /// kept anyway or a new one in the system's folder of temporary files. `None` when nothing came, a part of it is gone, or it is not
-    /// to be saved.
+    /// Saves the recording, whose tables could not be written: ends it and gives the file that it is in, the one that
+    /// is kept anyway or a new one in the system's folder of temporary files. `None` when nothing came, a part of it is
+    /// gone, or it is not to be saved.
     pub fn rescue(&mut self, name: &Path) -> Option<Result<PathBuf>> {
         self.control.end_soon();
         if self.ending().bytes == 0 {
@@ -459,8 +460,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         #[cfg(unix)]
         let _listener = std::os::unix::net::UnixListener::bind(folder.path().join("silent")).unwrap();
-        // The port `absent` has no listener, the port `silent` one that never answers. The limit that is not tested is an hour: the test would
-        // wait for it if the short one were ignored.
+        // The port `absent` has no listener, the port `silent` one that never answers. The limit that is not tested is
+        // an hour: the test would wait for it if the short one were ignored.
         const HOUR: u64 = 3_600_000;
         for (name, silence, longest) in [("absent", 300, HOUR), ("silent", HOUR, 300)] {
             if cfg!(not(unix)) && name == "silent" {
@@ -496,7 +497,7 @@ mod tests {
             while control.spool.has_room(Duration::ZERO) {
                 std::thread::yield_now();
             }
-            // What it holds already may be written when there is room again.
+            // Pieces that the spool holds already may be written when there is room again.
             assert!(control.bytes() <= round * LIMIT + 2 * PIECE as u64, "round {round}: {}", control.bytes());
             reader.read_exact(&mut vec![0; LIMIT as usize]).unwrap();
         }

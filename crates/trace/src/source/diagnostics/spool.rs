@@ -1,9 +1,10 @@
 //! Bytes of a recording between the thread that takes them from the runtime and the reader behind it.
 //!
-//! The runtime drops events when its bytes are not read, so they are written to a file at once, and read from there as fast
-//! as conversion goes. The file has no name and is cut in segments: those that were read are given back to the disk, but for
-//! those of a recording that is small as a whole, so that it can be saved when its tables cannot be written. A file that
-//! is to be kept is one segment. What was not read yet has a bound: a full spool takes nothing more until some of it is read.
+//! The runtime drops events when its bytes are not read, so they are written to a file at once, and read from there as
+//! fast as conversion goes. The file has no name and is cut in segments: those that were read are given back to the
+//! disk, but for those of a recording that is small as a whole, so that it can be saved when its tables cannot be
+//! written. A file that is to be kept is one segment. What was not read yet has a bound: a full spool takes nothing
+//! more until some of it is read.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -29,7 +30,7 @@ struct State {
     read: Option<Vec<Segment>>,
     /// Segments that were not read yet, the one that is written last.
     segments: VecDeque<Segment>,
-    /// What was read of the first of them.
+    /// The number of bytes of the first piece that were read.
     position: u64,
     /// Bytes that came, and those of them that were read.
     written: u64,
@@ -70,8 +71,8 @@ impl Shared {
     }
 }
 
-/// Makes a spool in which up to `limit` bytes wait to be read. With `keep`, a new file of that name holds all bytes, and
-/// stays.
+/// Makes a spool in which up to `limit` bytes wait to be read. With `keep`, a new file of that name holds all bytes,
+/// and stays.
 pub fn spool(keep: Option<&Path>, limit: u64) -> io::Result<(SpoolWriter, SpoolReader)> {
     let first = match keep {
         Some(path) => new_file(path)?,
@@ -147,8 +148,8 @@ impl SpoolWriter {
         waited.unwrap_or_else(PoisonError::into_inner).0.has_room(self.shared.limit)
     }
 
-    /// Writes all that came to a new file in a folder, when nothing of it was given back to the disk yet. `name` is how the
-    /// file's begins. To be called when nothing comes any more.
+    /// Writes all that came to a new file in a folder, when nothing of it was given back to the disk yet. `name` is how
+    /// the file's begins. To be called when nothing comes any more.
     pub fn save(&self, folder: &Path, name: &str) -> Option<io::Result<PathBuf>> {
         let segments: Vec<Segment> = {
             let mut state = self.shared.lock();
@@ -208,8 +209,8 @@ pub struct SpoolReader {
 }
 
 impl SpoolReader {
-    /// A function that waits up to a limit for the next bytes, and says whether a read would give something now: bytes, or
-    /// the end.
+    /// A function that waits up to a limit for the next bytes, and says whether a read would give something now: bytes,
+    /// or the end.
     pub fn more(&self) -> impl Fn(Duration) -> bool + Send + 'static {
         let shared = self.shared.clone();
         move |limit| {
@@ -319,7 +320,7 @@ mod tests {
         reader.read_to_end(&mut bytes).unwrap();
         thread.join().unwrap();
         assert!(bytes == pattern(0, all as usize));
-        // What was read is kept only while it may have to be saved.
+        // Bytes that were read are kept only while they may have to be saved.
         let state = reader.shared.lock();
         assert_eq!((state.segments.len(), state.written, state.taken), (1, all, all));
         assert!(state.read.as_ref().is_some_and(|read| read.len() > 50));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// What speaks to the service.
+/// A service for objects, by the protocol that it speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Service {
     /// Amazon S3 and what speaks its protocol.
@@ -33,7 +33,7 @@ const SCHEMES: [(&str, Service); 9] = [
 /// The address of an object, or of all objects below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// Who is asked.
+    /// The service that is asked.
     pub service: Service,
     /// Scheme and bucket, container or host: `s3://bucket`.
     pub root: String,

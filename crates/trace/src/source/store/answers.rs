@@ -1,4 +1,4 @@
-//! What a store's answer says, in a sentence without secrets: no query of an address, and of an answer only its code and message.
+//! A store's answer in a sentence without secrets: no query of an address, and of an answer only its code and message.
 
 use super::object::FailureKind;
 

@@ -55,7 +55,7 @@ fn build(address: &Address) -> object_store::Result<Arc<dyn ObjectStore>> {
                 builder = builder.with_config(AmazonS3ConfigKey::Client(key), value);
             }
             let endpoint = [AmazonS3ConfigKey::S3Endpoint, AmazonS3ConfigKey::Endpoint];
-            // Who names an endpoint without TLS wants it.
+            // An endpoint without TLS is allowed where one is named.
             if endpoint.iter().any(|key| builder.get_config_value(key).is_some_and(|url| url.starts_with("http://"))) {
                 builder = builder.with_config(AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp), "true");
             }

@@ -1,4 +1,4 @@
-//! The same request for many objects, some at a time.
+//! One request for many objects, some at a time.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -9,7 +9,8 @@ use super::object::Failure;
 /// Requests under way at once.
 const AT_ONCE: usize = 16;
 
-/// Does something with each item, on several threads, and gives the results in the order of the items. The first failure ends it.
+/// Does something with each item, on several threads, and gives the results in the order of the items. The first
+/// failure ends it.
 pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> Result<R, Failure> + Sync) -> Result<Vec<R>, Failure> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, Result<R, Failure>)>> = Mutex::new(Vec::with_capacity(items.len()));

@@ -44,9 +44,9 @@ impl Fetched {
     }
 }
 
-/// Copies the object at an address into a file in `folder`, through a small buffer, unless its entity tag is `unless`: then
-/// nothing is returned. An object that would take more than half of the free space is an error before anything of it is
-/// read. `stopped` ends it in the middle.
+/// Copies the object at an address into a file in `folder`, through a small buffer, unless its entity tag is `unless`:
+/// then nothing is returned. An object that would take more than half of the free space is an error before anything of
+/// it is read. `stopped` ends it in the middle.
 pub fn fetch(address: &Address, unless: Option<&str>, folder: &Path, stopped: &AtomicBool) -> Result<Option<Fetched>> {
     let shown = address.shown();
     let store = open(address)?;

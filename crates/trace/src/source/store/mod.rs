@@ -1,7 +1,7 @@
 //! Object stores, for recordings and datasets that are not on this machine.
 //!
-//! [`Store`] is all that the rest of the crate knows of them, and nothing of it waits for anything but the thread that calls
-//! it. What is asynchronous is in `remote.rs`, which needs the feature `cloud`.
+//! [`Store`] is all that the rest of the crate knows of them, and nothing of it waits for anything but the thread that
+//! calls it. What is asynchronous is in `remote.rs`, which needs the feature `cloud`.
 
 mod address;
 #[cfg(any(feature = "cloud", test))]

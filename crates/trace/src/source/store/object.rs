@@ -8,7 +8,7 @@ use crate::error::Error;
 /// An object, as a listing has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Object {
-    /// Its whole key.
+    /// The whole key.
     pub key: String,
     /// Bytes.
     pub size: u64,
@@ -54,7 +54,7 @@ pub enum FailureKind {
 /// A request that failed after all retries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What kind.
+    /// The kind of failure.
     pub kind: FailureKind,
     /// A sentence for a person, without the address and without anything secret.
     pub what: String,
@@ -79,14 +79,14 @@ impl Failure {
 /// An object that was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Got {
-    /// Its bytes in all.
+    /// The size in bytes.
     pub size: u64,
     /// Identifies its content.
     pub version: Version,
 }
 
-/// A bucket, a container or a server. Each call is tried again by itself where that may help, and takes a bounded time as
-/// long as something comes.
+/// A bucket, a container or a server. Each call is tried again by itself where that may help, and takes a bounded time
+/// as long as something comes.
 pub trait Store: Send + Sync + std::fmt::Debug {
     /// All objects below `prefix`, which is a folder, in the order of their keys.
     fn list(&self, prefix: &str) -> std::result::Result<Vec<Object>, Failure>;
@@ -94,8 +94,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// The first objects below a folder, or how many there are if they are fewer: whether there is anything at all.
     fn has_any(&self, prefix: &str) -> std::result::Result<bool, Failure>;
 
-    /// Writes an object into `to` as it comes, unless its entity tag is `unless`: then nothing is returned. An object of more
-    /// than `limit` bytes is a failure, and nothing of it is read.
+    /// Writes an object into `to` as it comes, unless its entity tag is `unless`: then nothing is returned. An object
+    /// of more than `limit` bytes is a failure, and nothing of it is read.
     fn get(
         &self,
         key: &str,

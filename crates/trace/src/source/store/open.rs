@@ -16,9 +16,9 @@ pub fn open(address: &Address) -> Result<Arc<dyn Store>> {
     return connect::of(address);
     #[cfg(not(feature = "cloud"))]
     Err(Error::Usage(format!(
-        "{}: this tracequet was built without the feature `cloud`, as the Python package is, so it reads and writes files only: \
-         copy what is there to this machine (aws s3 cp --recursive, rclone copy; in Python, tracequet.open copies a recording by \
-         pyarrow), or build with cargo build --release --features cloud",
+        "{}: this tracequet was built without the feature `cloud`, as the Python package is, so it reads and writes \
+         files only: copy what is there to this machine (aws s3 cp --recursive, rclone copy; in Python, tracequet.open \
+         copies a recording by pyarrow), or build with cargo build --release --features cloud",
         address.shown().display()
     )))
 }

@@ -161,7 +161,7 @@ impl Store for Remote {
                 Ok(read) => piece.get(..read).unwrap_or_default(),
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
                 Err(e) => {
-                    // What has come of it would be kept, and paid for.
+                    // The parts that were sent would be kept, and paid for.
                     let _ = self.block(upload.abort());
                     return Err(unread(e));
                 }
