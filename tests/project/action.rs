@@ -164,11 +164,14 @@ fn an_archive_of_a_release_has_all_programs() {
         for file in ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "crates/recorder/corprof.h"] {
             std::fs::write(folder.path().join(file), "").unwrap();
         }
+        std::fs::create_dir(folder.path().join("bin")).unwrap();
+        script(&folder.path().join("bin"), "python", "exec python3 \"$@\"");
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", folder.path().join("bin").display());
         let duckdb = if extension.is_empty() { "" } else { "linux_amd64" };
         if !extension.is_empty() {
             std::fs::write(built.join(extension), extension).unwrap();
         }
-        let environment = [("TARGET", target), ("NAME", "made"), ("DUCKDB", duckdb)];
+        let environment = [("TARGET", target), ("NAME", "made"), ("DUCKDB", duckdb), ("PATH", &path)];
         let made = run_in(folder.path(), step, &environment);
         assert!(made.0, "{target}: {made:?}");
         let (_, listed) = run_in(folder.path(), "tar -tzf made.tar.gz", &[]);
