@@ -4,6 +4,7 @@ pub mod compaction;
 mod damaged;
 mod empty_tables;
 mod entries;
+mod labels;
 pub mod many;
 mod small_recordings;
 mod verify;

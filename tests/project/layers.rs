@@ -12,6 +12,7 @@ const CRATES: &[&str] = &[
     "crates/trace/src",
     "crates/facts/src",
     "crates/dataset/src",
+    "crates/lake/src",
     "crates/analyze/src",
     "crates/convert/src",
     "crates/duckdb/src",
@@ -73,6 +74,7 @@ fn readers_and_facts_need_no_arrow() {
             let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
             let tables = [
                 "tracequet-dataset",
+                "tracequet-lake",
                 "tracequet-analyze",
                 "tracequet-report",
                 "tracequet-convert",
@@ -91,7 +93,7 @@ fn the_program_uses_the_library() {
     for (path, text) in program {
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim_start().starts_with("//")) {
             let behind = line.split("tracequet_").nth(1).unwrap_or_default();
-            let is_crate = ["trace", "facts", "dataset", "analyze", "report", "convert"]
+            let is_crate = ["trace", "facts", "dataset", "lake", "analyze", "report", "convert"]
                 .iter()
                 .any(|name| behind.starts_with(name));
             assert!(!is_crate, "{}:{}: {line}", path.display(), number + 1);
@@ -99,24 +101,39 @@ fn the_program_uses_the_library() {
     }
 }
 
-#[test]
-fn who_depends_on_the_library_builds_no_command_line() {
+/// Names of the packages of `Cargo.lock`, and of those that one of them is built with.
+fn packages_of(name: &str) -> [BTreeSet<String>; 2] {
     let lock = std::fs::read_to_string(root().join("Cargo.lock")).expect("Cargo.lock");
     let lock: toml::Table = lock.parse().expect("TOML");
     let packages = lock["package"].as_array().expect("packages");
     let mut needed = BTreeSet::new();
-    let mut open = vec!["tracequet"];
+    let mut open = vec![name];
     while let Some(name) = open.pop() {
-        if needed.insert(name) {
+        if needed.insert(name.to_owned()) {
             let of_name = packages.iter().filter(|package| package["name"].as_str() == Some(name));
             let named = of_name.filter_map(|package| package.get("dependencies")?.as_array()).flatten();
             // A name, and a version behind it where there are several.
             open.extend(named.filter_map(|name| name.as_str()?.split(' ').next()));
         }
     }
+    [packages.iter().filter_map(|package| Some(package["name"].as_str()?.to_owned())).collect(), needed]
+}
+
+#[test]
+fn who_reads_one_recording_builds_nothing_of_many() {
+    for name in ["tracequet-dataset", "tracequet-analyze", "tracequet-report"] {
+        let [_, needed] = packages_of(name);
+        assert!(needed.contains("tracequet-trace") && !needed.contains("tracequet-lake"), "{name}: {needed:?}");
+    }
+    assert!(packages_of("tracequet-convert")[1].contains("tracequet-lake"));
+}
+
+#[test]
+fn who_depends_on_the_library_builds_no_command_line() {
+    let [packages, needed] = packages_of("tracequet");
     assert!(needed.contains("tracequet-trace") && needed.contains("parquet"), "{needed:?}");
     for name in ["tracequet-cli", "clap", "clap_builder", "indicatif", "signal-hook", "terminal_size", "anyhow"] {
-        assert!(packages.iter().any(|package| package["name"].as_str() == Some(name)), "{name}");
+        assert!(packages.contains(name), "{name}");
         assert!(!needed.contains(name), "{name}");
     }
 }

@@ -11,8 +11,8 @@ use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::views;
 use tracequet_dataset::write::{DatasetWriter, TableSink};
 
+use super::entries;
 use super::hashed::trace_key;
-use super::lake::entries;
 use super::one;
 use super::request::{Convert, DatasetLayout};
 use super::stored::Target;
@@ -44,7 +44,7 @@ pub(crate) fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_
             dataset.file(&paths::entry(key), &entry)?;
             let mut summed = Summed::new(SCHEMA_VERSION);
             summed.add(key, &tag_of(&entry), &entry);
-            entries::of_several(request, &summed, &[])?.0
+            tracequet_lake::manifest(request.written(), &summed, &[])?.0
         }
         None => entries::of_one(request, &input, &tables),
     };

@@ -5,12 +5,12 @@
 //! | `one/` | a recording through the layers |
 //! | `many/` | recordings side by side, each with its own outcome |
 //! | `growing/` | a recording that grows while it is converted |
-//! | `lake/` | a dataset of several recordings, in a directory or a store |
-//! | `stored/` | recordings and datasets in object stores |
+//! | `stored/` | recordings in object stores, and a dataset that goes to one |
 //! | [`inspect`] | a look into a recording without converting it |
 
 mod alone;
 mod batches;
+mod entries;
 mod expand;
 mod growing;
 mod hashed;
@@ -18,7 +18,6 @@ mod identities;
 mod inputs;
 pub mod inspect;
 mod keep_walk;
-mod lake;
 mod many;
 mod names;
 mod one;
@@ -27,7 +26,7 @@ mod stored;
 mod summary;
 mod temporary;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tracequet_dataset::error::{Error, Result};
 use tracequet_trace::event::Resolver;
@@ -43,18 +42,15 @@ pub use expand::{Expanded, expand};
 pub use growing::{Collected, collect_port};
 pub use identities::Identities;
 pub use keep_walk::KeepWalk;
-pub use lake::{Expire, Expired, Relabel};
 pub use names::is_recording_name;
 pub use one::Watch;
 use one::{Conversion, EventRun};
 pub use request::{Convert, DatasetLayout, Progress, Step};
 use stored::{Fetches, Target, address_of};
-pub use stored::{StoredDataset, fetch_dataset};
 pub use summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary};
 pub use temporary::TemporaryDataset;
-pub use tracequet_dataset::compact::{Compacted, LeftOut};
 pub use tracequet_dataset::format::{AddressType, Format};
-pub use tracequet_dataset::write::{Compression, GRACE};
+pub use tracequet_dataset::write::Compression;
 
 /// Converts recordings into one dataset. The dataset appears whole or not at all; with [`Convert::append`] each
 /// recording does.
@@ -105,42 +101,6 @@ fn convert_here(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Result<Su
         };
         one::read_one(request, &manifests, recording, (shape, selection), dataset, &mut progress, identity)
     })
-}
-
-/// Removes recordings of a dataset of several, each whole. Fails when one is not there.
-pub fn remove(dataset: &Path, keys: &[String]) -> Result<()> {
-    lake::remove(dataset, keys)
-}
-
-/// Lets old recordings of a dataset of several go, whole or but for the tables that are to stay. Returns those that
-/// went.
-pub fn expire(dataset: &Path, wanted: &Expire) -> Result<Vec<Expired>> {
-    lake::expire(dataset, wanted)
-}
-
-/// Puts the tables of the recordings of a dataset of several together in few large files: the rows stay the same, and
-/// each recording can be asked for and removed as before. Other programs may add and read meanwhile. The files that
-/// were there stay under a hidden name for `grace`, for readers that have begun. A recording that cannot be read stays
-/// as it is.
-pub fn compact(dataset: &Path, grace: std::time::Duration) -> Result<Compacted> {
-    lake::compact(dataset, grace)
-}
-
-/// The number of recordings of a dataset of several that have files of their own, which [`compact`] may put together.
-pub fn unpacked(dataset: &Path) -> Result<usize> {
-    lake::unpacked(dataset)
-}
-
-/// Gives recordings of a dataset of several other labels. Returns the keys of those whose labels are others than
-/// before.
-pub fn relabel(dataset: &Path, wanted: &Relabel) -> Result<Vec<String>> {
-    lake::relabel(dataset, wanted)
-}
-
-/// Writes `manifest.json` and `views.sql` of a dataset of several recordings anew, by the entries of the recordings,
-/// and removes what killed runs left there. Returns the entries that are damaged, each with what is wrong.
-pub fn repair(dataset: &Path) -> Result<Vec<String>> {
-    lake::repair(dataset)
 }
 
 /// Writes the events of a session that runs into a dataset, as [`convert`] does with those of a recording, until the

@@ -10,6 +10,7 @@ use tracequet_dataset::format::{AddressType, Format, Options};
 use tracequet_dataset::table::select::without_groups;
 use tracequet_dataset::write::Compression;
 use tracequet_facts::code::own::OwnCode;
+use tracequet_lake::Written;
 
 use super::identities::Identities;
 use super::keep_walk::KeepWalk;
@@ -288,6 +289,11 @@ impl Convert {
         }
         let source = std::io::Error::new(std::io::ErrorKind::Interrupted, "the conversion was stopped");
         Err(Error::Io { path: self.inputs.first().cloned().unwrap_or_default(), source })
+    }
+
+    /// How the tables are written, where they become those of a dataset of several recordings.
+    pub(super) fn written(&self) -> Written {
+        Written { format: self.format, address_type: self.address_type }
     }
 
     /// Whether a moment lies between `from_ns` and `to_ns`.

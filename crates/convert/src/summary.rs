@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use tracequet_dataset::error::Error;
-use tracequet_dataset::format::Status;
+use tracequet_dataset::format::{Status, TableInfo};
 use tracequet_dataset::write::WrittenTable;
 use tracequet_facts::{FrameCounts, ProblemSummary};
 use tracequet_trace::error::{Error as TraceError, Severity};
@@ -155,6 +155,12 @@ pub struct Summary {
     pub damaged_entries: Vec<String>,
     /// Wall time in nanoseconds.
     pub elapsed_ns: u64,
+}
+
+impl From<TableInfo> for TableSummary {
+    fn from(table: TableInfo) -> TableSummary {
+        TableSummary { name: table.name, rows: table.rows, bytes: table.bytes }
+    }
 }
 
 impl From<WrittenTable> for TableSummary {

@@ -6,11 +6,9 @@
 //! | [`mod@format`] | names of the files of a dataset, `manifest.json` and the entries of recordings |
 //! | [`mod@write`] | batches to files: a directory is one dataset, committed whole or not at all |
 //! | [`read`] | opens what was written: recordings, tables, chosen columns in batches |
-//! | [`compact`] | many recordings of a dataset into few files |
 //! | [`error`] | what went wrong with a dataset, or on the way to it |
 //! | [`table_spec`] | what the three agree on of a table: name, columns, encodings, order |
 
-pub mod compact;
 pub mod error;
 pub mod format;
 pub mod read;

@@ -161,17 +161,20 @@
 pub use tracequet_analyze as analyze;
 pub use tracequet_convert::inspect::{self, Inspection};
 pub use tracequet_convert::{
-    AddressType, Collected, Compacted, Compression, Convert, DatasetLayout, Done, Expanded, Expire, Expired,
-    FailedInput, Format, FoundTable, GRACE, Identities, InputSummary, KeepWalk, LeftOut, Progress, Relabel, Rows,
-    SkippedInput, Step, StoredDataset, Summary, TableSummary, TemporaryDataset, Watch, batches, collect_etw,
-    collect_port, compact, convert, convert_each, expand, expire, fetch_dataset, is_recording_name, relabel, remove,
-    repair, tables, unpacked,
+    AddressType, Collected, Compression, Convert, DatasetLayout, Done, Expanded, FailedInput, Format, FoundTable,
+    Identities, InputSummary, KeepWalk, Progress, Rows, SkippedInput, Step, Summary, TableSummary, TemporaryDataset,
+    Watch, batches, collect_etw, collect_port, convert, convert_each, expand, is_recording_name, tables,
 };
 pub use tracequet_dataset as dataset;
 pub use tracequet_dataset::error::{Error, Result};
 pub use tracequet_dataset::read::{Column, Dataset, Recording, Scan, Table};
 pub use tracequet_facts as facts;
 pub use tracequet_facts::ProblemSummary;
+pub use tracequet_lake as lake;
+pub use tracequet_lake::{
+    Compacted, Expire, Expired, GRACE, LeftOut, Relabel, StoredDataset, compact, expire, fetch_dataset, relabel,
+    remove, repair, unpacked,
+};
 pub use tracequet_report as report;
 pub use tracequet_trace as trace;
 pub use tracequet_trace::error::{Problem, Severity};

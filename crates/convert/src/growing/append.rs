@@ -7,14 +7,13 @@ use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{AddressType, paths};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::select::Selection;
-use tracequet_dataset::write::{DatasetWriter, Directory, Encoders, Lake, NewRecording};
+use tracequet_dataset::write::{DatasetWriter, Encoders};
+use tracequet_lake::{self as lake, Directory, Empty, Lake, NewRecording, check_head, describe};
 use tracequet_trace::source::store::Address;
 
 use super::follow::key;
 use crate::alone::OneInput;
-use crate::lake::empty::Empty;
-use crate::lake::head::check_head;
-use crate::lake::{self, described, entries};
+use crate::entries;
 use crate::many::known::Known;
 use crate::one::options;
 use crate::request::Convert;
@@ -34,12 +33,12 @@ pub(crate) fn into_lake(request: &Convert, name: &Path, one: &mut OneInput<'_>) 
 fn add(request: &Convert, name: &Path, lake: &Lake, one: &mut OneInput<'_>) -> Result<Summary> {
     let started = Instant::now();
     let selection = Selection::new(&request.tables)?;
-    let version = check_head(request, lake)?;
+    let version = check_head(lake, request.written())?;
     lake.storage().open()?;
     Known::of(request, lake.summed(false)?)?;
     let key = key(name);
-    let empty = Empty::of(request, &selection)?;
     let mut options = options(request, &[]);
+    let empty = Empty::of(request.address_type, &selection, options.clone())?;
     let encoders = Encoders::start(options.threads).map_err(Error::io("starting a thread"))?;
     options.partition = Some(paths::partition(&key));
     options.elsewhere = std::sync::Arc::new(empty.names().map(str::to_owned).collect());
@@ -51,6 +50,6 @@ fn add(request: &Convert, name: &Path, lake: &Lake, one: &mut OneInput<'_>) -> R
     let entry = entries::entry(request, &input, &tables, None);
     // No other recording has its key.
     lake.put(&[NewRecording::new(&key, part, &entry, Vec::new())?])?;
-    described::write(request, lake)?;
+    describe(lake, request.written(), request.refresh)?;
     Ok(Summary::of_one(input, tables, request.output.clone(), started))
 }

@@ -12,14 +12,13 @@ use tracequet_dataset::format::{VERSION, paths};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
-use tracequet_dataset::write::{Directory, Encoders, Parts, WrittenTable};
+use tracequet_dataset::write::{Encoders, WrittenTable};
+use tracequet_lake::{self as lake, Directory, Empty, Parts, check_head, describe};
 use tracequet_trace::source::store::Address;
 
 use crate::alone::OneInput;
+use crate::entries;
 use crate::hashed::{hex, trace_key};
-use crate::lake::empty::Empty;
-use crate::lake::head::check_head;
-use crate::lake::{self, described, entries};
 use crate::many::known::Known;
 use crate::one::options;
 use crate::request::Convert;
@@ -36,12 +35,12 @@ pub(crate) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &m
     }
     let directory = Directory::new(&request.output, true);
     let lake = lake::of(directory.clone());
-    let version = check_head(request, &lake)?;
+    let version = check_head(&lake, request.written())?;
     let was_there = request.output.exists();
     lake.storage().open()?;
     Known::of(request, lake.summed(false)?)?;
     let key = key(name);
-    let empty = Empty::of(request, &selection)?;
+    let empty = Empty::of(request.address_type, &selection, options(request, &[]))?;
     let encoders = Encoders::start(options(request, &[]).threads).map_err(Error::io("starting a thread"))?;
     let made = recording(request, name, every, one, (&directory, &key, &selection), &encoders, (&empty, version));
     let (input, tables) = match made {
@@ -51,7 +50,7 @@ pub(crate) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &m
             return Err(error);
         }
     };
-    described::write(request, &lake)?;
+    describe(&lake, request.written(), request.refresh)?;
     Ok(Summary::of_one(input, tables, request.output.clone(), started))
 }
 
@@ -62,7 +61,7 @@ fn recording(
     one: &mut OneInput<'_>,
     (directory, key, selection): (&Directory, &str, &Selection),
     encoders: &Arc<Encoders>,
-    (empty, version): (&Empty<'_>, Option<u32>),
+    (empty, version): (&Empty, Option<u32>),
 ) -> Result<(InputSummary, Vec<TableSummary>)> {
     let mut options = options(request, &[]);
     options.partition = Some(paths::partition(key));
@@ -82,7 +81,7 @@ fn recording(
     let mut announce = |tables: &[WrittenTable]| {
         put_empty()?;
         parts_of.note(key, &entries::unfinished_entry(request, key, name, &summaries(tables)))?;
-        described::write(request, &lake_of_parts)
+        describe(&lake_of_parts, request.written(), request.refresh)
     };
     let mut parts = Parts::new(&parts_of, key, (options, encoders.clone()), every, metadata, &mut announce)?;
     let shape = Shape { trace_id: Some(key.to_owned()), signed: request.address_type == AddressType::Int64 };

@@ -4,10 +4,11 @@ use tracequet_dataset::error::Result;
 use tracequet_dataset::format::{Entry, Format, TableInfo};
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
-use tracequet_dataset::write::{DatasetWriter, Lake};
+use tracequet_dataset::write::DatasetWriter;
+use tracequet_lake::Lake;
 use tracequet_trace::time::Clock;
 
-use crate::lake::entries::failed_entry;
+use crate::entries::failed_entry;
 use crate::one::TableOutput;
 use crate::request::Convert;
 use crate::summary::{FailedInput, TableSummary};

@@ -8,12 +8,12 @@ use std::sync::OnceLock;
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{DamagedEntry, Line, OtherVersion, Recorded, Summed, VERSION, paths};
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
-use tracequet_dataset::write::Lake;
+use tracequet_lake::Lake;
 use tracequet_trace::source::FileIdentity;
 use tracequet_trace::source::store::shown;
 
+use crate::entries::labels;
 use crate::hashed::trace_key;
-use crate::lake::entries::labels;
 use crate::request::Convert;
 use crate::summary::SkippedInput;
 

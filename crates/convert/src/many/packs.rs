@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use tracequet_dataset::compact::HeldRecording;
 use tracequet_dataset::error::Result;
-use tracequet_dataset::write::Put;
+use tracequet_lake::HeldRecording;
+use tracequet_lake::Put;
 
 use crate::summary::TableSummary;
 
@@ -122,7 +122,7 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use tracequet_dataset::format::Recorded;
-    use tracequet_dataset::write::HeldTables;
+    use tracequet_lake::HeldTables;
 
     use super::*;
 

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use tracequet_dataset::compact::HeldRecording;
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{AddressType, Format, paths};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::select::Selection;
-use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Directory, Encoders, Lake, NewRecording, Put, Shelf};
+use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Encoders, Shelf};
+use tracequet_lake::{self as lake, Directory, Empty, HeldRecording, Lake, NewRecording, Put, check_head, describe};
 use tracequet_trace::error::Error as TraceError;
 use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::source::store::shown;
@@ -25,10 +25,8 @@ use super::packs::{self, Arrival, Came, Held};
 use super::small::{Grown, Small};
 use super::together::Ready;
 use super::{failed, together};
+use crate::entries;
 use crate::hashed::{identity_of, stamp, trace_key, whole_key};
-use crate::lake::empty::Empty;
-use crate::lake::head::check_head;
-use crate::lake::{self, described, entries};
 use crate::one::{options, read_one};
 use crate::request::{Convert, Progress, Step};
 use crate::stored::{self, Ahead, Fetches};
@@ -58,14 +56,14 @@ pub(crate) fn run(
         Some(whole) => lake::of(Directory::new(whole.path(), false)),
         None => lake::at(&request.output)?,
     };
-    let version = if request.append { check_head(request, &lake)? } else { None };
+    let version = if request.append { check_head(&lake, request.written())? } else { None };
     let encoders = match &whole {
         Some(whole) => whole.encoders(),
         None => Encoders::start(options(request, &[]).threads).map_err(Error::io(&request.output))?,
     };
     lake.storage().open()?;
     let known = Known::of(request, lake.summed(request.refresh)?)?;
-    let empty = Empty::of(request, &selection)?;
+    let empty = Empty::of(request.address_type, &selection, options(request, &[]))?;
     empty.put(&lake, &encoders, version)?;
     let jobs = match request.jobs {
         0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
@@ -97,7 +95,7 @@ pub(crate) fn run(
         Err(error) => {
             if request.append {
                 // Recordings that came so far are in the dataset. When this fails, too, the next run describes them.
-                let _ = described::write(request, &this.lake);
+                let _ = describe(&this.lake, request.written(), request.refresh);
             }
             return Err(error);
         }
@@ -125,7 +123,7 @@ pub(crate) fn run(
     if let (false, true, Some(failure)) = (request.append, summary.has_nothing(), failures.into_iter().next()) {
         return Err(failure);
     }
-    described::write(request, &this.lake)?;
+    describe(&this.lake, request.written(), request.refresh)?;
     if let Some(whole) = whole {
         whole.commit()?;
     }
@@ -362,7 +360,10 @@ impl Run<'_> {
             let outcome = Outcome { tables, ..outcome.after(put) };
             let _ = messages.send(Message::Done(index, Box::new(outcome)));
         };
-        let put_pack = |recordings: &[HeldRecording]| lake::put_held(&self.lake, recordings, self.options.compression);
+        let put_pack = |recordings: &[HeldRecording]| {
+            let (puts, tables) = lake::put_held(&self.lake, recordings, self.options.compression)?;
+            Ok((puts, tables.into_iter().map(TableSummary::from).collect()))
+        };
         if let Err(error) = packs::put(self.recordings.len(), held, arrived, put_pack, done) {
             let _ = messages.send(self.broken(error));
         }

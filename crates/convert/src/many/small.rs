@@ -2,7 +2,8 @@
 
 use arrow_array::RecordBatch;
 use tracequet_dataset::error::Result;
-use tracequet_dataset::write::{DatasetWriter, HeldTables, TableId, TableSink, TableSpec, WrittenTable};
+use tracequet_dataset::write::{DatasetWriter, TableId, TableSink, TableSpec, WrittenTable};
+use tracequet_lake::HeldTables;
 
 /// With more bytes of rows the files of a recording are large enough by themselves.
 const MOST_BYTES: u64 = 32 << 20;

@@ -3,7 +3,7 @@
 use std::sync::mpsc::Receiver;
 
 use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::write::{NewRecording, Put};
+use tracequet_lake::{NewRecording, Put};
 
 use super::memory::{Budget, Share};
 
@@ -62,13 +62,14 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
-    use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Directory, Encoders, Shelf};
+    use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Encoders, Shelf};
+    use tracequet_lake::Directory;
 
     /// Each group waits for the disk: 2,000 names of files that are not there must not do so 2,000 times.
     #[test]
     fn what_waits_is_put_together_and_the_room_has_an_end() {
         let folder = tempfile::tempdir().unwrap();
-        let lake = crate::lake::of(Directory::new(folder.path(), false));
+        let lake = tracequet_lake::of(Directory::new(folder.path(), false));
         lake.storage().open().unwrap();
         let (encoders, mut shelf) = (Encoders::start(1).unwrap(), Shelf::new(folder.path()));
         let mut recording = |key: usize| {

@@ -2,7 +2,6 @@
 //! at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use tracequet_analyze::cohort::stored_cohorts;
 use tracequet_analyze::collection::SpilledCollections;
@@ -11,10 +10,8 @@ use tracequet_analyze::heap::{HeldWalks, KeptWalk};
 use tracequet_analyze::lifetime::{Samples, stored_lifetimes};
 use tracequet_analyze::metrics::{Figures, Missing, definition_of};
 use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::format::Recorded;
-use tracequet_dataset::table::Tables;
-use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
+use tracequet_dataset::table::{Tables, source_footer};
 use tracequet_dataset::write::{TableId, TableSink};
 use tracequet_facts::ProblemSummary;
 use tracequet_facts::fact::{self, Alpc, ContextSwitch, Fact, FactSink, FileIo, Trace, TraceLabel};
@@ -316,7 +313,7 @@ impl TableOutput {
         self.write(dataset)?;
         self.add_findings(dataset)?;
         self.add_figures(dataset)?;
-        let written = dataset.close_tables(&footer(&row))?;
+        let written = dataset.close_tables(&source_footer(&row))?;
         let tables = written.into_iter().map(TableSummary::from).collect();
         summary.incomplete_collections = ["open_collection", "running_collection"]
             .iter()
@@ -345,19 +342,8 @@ impl TableOutput {
         self.add_recording(&row);
         self.tables.finish();
         self.write(dataset)?;
-        let written = dataset.close_tables(&footer(&row))?;
+        let written = dataset.close_tables(&source_footer(&row))?;
         Ok(written.into_iter().map(TableSummary::from).collect())
-    }
-
-    /// The table of labels alone, for a recording whose other tables are there.
-    pub(crate) fn close_labels(mut self, recorded: &Recorded, dataset: &mut dyn TableSink) -> Result<()> {
-        self.add_labels();
-        self.tables.finish();
-        self.write(dataset)?;
-        let (path, sha256) = (&recorded.path, &recorded.sha256);
-        dataset
-            .close_tables(&footer(&Trace { path, sha256, size_bytes: recorded.size_bytes, ..Trace::default() }))
-            .map(drop)
     }
 
     fn add_recording(&mut self, row: &Trace<'_>) {
@@ -370,22 +356,4 @@ impl TableOutput {
             self.tables.add(&TraceLabel { name, value });
         }
     }
-}
-
-/// Where a file came from, for its footer.
-fn footer(trace: &Trace<'_>) -> Vec<(String, String)> {
-    let source = Path::new(trace.path).file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let pairs = [
-        ("tracequet.version", env!("CARGO_PKG_VERSION").to_owned()),
-        ("tracequet.schema_version", SCHEMA_VERSION.to_string()),
-        ("tracequet.source_name", source),
-        ("tracequet.source_size_bytes", trace.size_bytes.to_string()),
-        ("tracequet.source_sha256", trace.sha256.to_owned()),
-        ("tracequet.trace_start", tracequet_trace::time::format_utc(trace.start_ts)),
-        ("tracequet.clock_frequency", trace.clock_frequency.to_string()),
-        ("tracequet.pointer_size", trace.pointer_size.to_string()),
-        ("tracequet.dropped_event_count", trace.dropped_event_count.to_string()),
-        ("tracequet.complete", trace.complete.to_string()),
-    ];
-    pairs.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()
 }

@@ -8,8 +8,8 @@ use tracequet_dataset::error::{Error, Result};
 use tracequet_trace::source::RecordingPath;
 use tracequet_trace::source::store::{Address, Fetched, fetch};
 
-use super::folder::Folder;
 use super::inputs::why_not;
+use tracequet_lake::Folder;
 
 /// Makes copies of objects. They lie in a folder for temporary files, which is made for the first.
 #[derive(Debug, Default)]

@@ -8,10 +8,9 @@ use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::paths::{ENTRIES, MANIFEST};
 use tracequet_trace::source::store::{Address, Failure, FailureKind, Service, Store, When, each, open};
 
-use super::dataset::files_below;
-use super::folder::Folder;
 use crate::request::Convert;
 use crate::summary::{Summary, elapsed_ns};
+use tracequet_lake::{Folder, files_below};
 
 /// Where a dataset goes, and the folder where it is made.
 #[derive(Debug)]

@@ -15,7 +15,8 @@ mod merged;
 mod open;
 mod packed_rows;
 mod pages;
-pub(crate) mod parquet_file;
+#[doc(hidden)]
+pub mod parquet_file;
 pub mod rows;
 mod table;
 pub mod tables;

@@ -27,12 +27,12 @@ pub(super) struct ParquetBatches {
 }
 
 /// Reads the footer of a file.
-pub(crate) fn footer(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
+pub fn footer(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
     footer_with(file, path, ArrowReaderOptions::new())
 }
 
 /// The footer with the places and bounds of pages, if the file has them.
-pub(crate) fn footer_with_pages(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
+pub fn footer_with_pages(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
     footer_with(file, path, ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional))
 }
 

@@ -12,6 +12,7 @@ pub mod schema;
 pub mod select;
 mod shape;
 mod signed;
+mod source;
 pub mod time_columns;
 mod undecoded;
 pub mod unique_names;
@@ -34,6 +35,7 @@ use event_layout::{EventLayout, Mapping};
 use event_rows::EventRows;
 use select::Selection;
 pub use shape::Shape;
+pub use source::source_footer;
 use undecoded::Undecoded;
 pub use undecoded::{MAX_SHORT, NotExact, ShortPayload};
 

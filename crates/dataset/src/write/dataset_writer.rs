@@ -36,18 +36,18 @@ pub struct DatasetWriter {
 }
 
 /// The result of [`DatasetWriter::finished`]: a hidden directory, and the files in it that have a place in the dataset.
-pub(super) struct Finished {
-    pub(super) staging: Arc<Staging>,
+pub struct Finished {
+    pub staging: Arc<Staging>,
     /// The first part of the names of its files there.
-    pub(super) prefix: String,
-    pub(super) files: Vec<FinishedFile>,
+    pub prefix: String,
+    pub files: Vec<FinishedFile>,
 }
 
 /// The file of a table, on its way to its place.
 #[derive(Debug)]
-pub(super) struct FinishedFile {
-    pub(super) table: String,
-    pub(super) path: PathBuf,
+pub struct FinishedFile {
+    pub table: String,
+    pub path: PathBuf,
 }
 
 impl DatasetWriter {
@@ -79,7 +79,7 @@ impl DatasetWriter {
     }
 
     /// Ends a dataset of this table alone. Returns its file, and the directory that it is in.
-    pub(crate) fn only_file(self, table: &str) -> Result<(PathBuf, Arc<Staging>)> {
+    pub fn only_file(self, table: &str) -> Result<(PathBuf, Arc<Staging>)> {
         let Finished { staging, files, .. } = self.finished()?;
         let file = files.into_iter().find(|file| file.table == table);
         let file = file.ok_or_else(|| Error::Internal(format!("no file of the table {table}")))?;
@@ -202,7 +202,7 @@ impl DatasetWriter {
     }
 
     /// The directory with all that was written.
-    pub(super) fn finished(self) -> Result<Finished> {
+    pub fn finished(self) -> Result<Finished> {
         self.workers.check()?;
         if self.has_open_tables() {
             return Err(Error::Internal("a dataset is committed with open tables".into()));

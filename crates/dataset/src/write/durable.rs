@@ -28,7 +28,7 @@ const LITTLE_KB: u64 = 256 << 10;
 
 /// Writes a new file, and syncs it if it is `durable`. Removes what lies there: it was left behind, and may be a link.
 /// Also removes a file that cannot be written whole, as on a full disk.
-pub(super) fn write_new(path: &Path, bytes: &[u8], durable: bool) -> Result<()> {
+pub fn write_new(path: &Path, bytes: &[u8], durable: bool) -> Result<()> {
     remove_all(path)?;
     let mut file = OpenOptions::new().write(true).create_new(true).open(path).map_err(Error::io(path))?;
     let written = file.write_all(bytes).and_then(|()| if durable { file.sync_all() } else { Ok(()) });
@@ -40,7 +40,7 @@ pub(super) fn write_new(path: &Path, bytes: &[u8], durable: bool) -> Result<()> 
 }
 
 /// Syncs all files below a folder, and the folders themselves.
-pub(super) fn sync_tree(folder: &Path) -> Result<()> {
+pub fn sync_tree(folder: &Path) -> Result<()> {
     let (files, folders) = below(folder)?;
     if (files.len() >= MANY || little_waits()) && sync_file_system(folder)? {
         return Ok(());
@@ -49,7 +49,7 @@ pub(super) fn sync_tree(folder: &Path) -> Result<()> {
 }
 
 /// Syncs all files below folders of one file system, and the folders themselves.
-pub(super) fn sync_trees(trees: &[&Path]) -> Result<()> {
+pub fn sync_trees(trees: &[&Path]) -> Result<()> {
     if let Some(first) = trees.first()
         && sync_file_system(first)?
     {
@@ -59,7 +59,7 @@ pub(super) fn sync_trees(trees: &[&Path]) -> Result<()> {
 }
 
 /// Makes the names in folders of one file system last.
-pub(super) fn sync_folders(folders: &[PathBuf]) -> Result<()> {
+pub fn sync_folders(folders: &[PathBuf]) -> Result<()> {
     if let Some(first) = folders.first()
         && !sync_file_system(first)?
     {
@@ -147,7 +147,7 @@ fn sync_files(paths: &[PathBuf]) -> Result<()> {
 }
 
 /// Makes the names in a folder last. Best effort: not every system can sync a folder.
-pub(super) fn sync_folder(folder: &Path) {
+pub fn sync_folder(folder: &Path) {
     if cfg!(unix)
         && let Ok(handle) = File::open(folder)
     {

@@ -71,7 +71,7 @@ pub fn pack_head(root: &Path, name: &str) -> Option<EntryBytes> {
 }
 
 /// Names of what is in a folder; none if it is not there. A name that is no text is not one of ours.
-pub(super) fn names(folder: &Path) -> Result<Vec<String>> {
+pub fn names(folder: &Path) -> Result<Vec<String>> {
     match fs::read_dir(folder) {
         Ok(entries) => {
             let names = entries.filter_map(|entry| entry.map(|entry| entry.file_name().into_string().ok()).transpose());

@@ -7,7 +7,7 @@ use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 
 /// A failure of the Parquet writer on `path`. What the operating system said (a full disk, say) stays an I/O error.
-pub(super) fn parquet(path: &Path) -> impl FnOnce(ParquetError) -> Error {
+pub fn parquet(path: &Path) -> impl FnOnce(ParquetError) -> Error {
     let path = path.to_owned();
     move |error| match error {
         ParquetError::External(source) => match source.downcast::<std::io::Error>() {
@@ -19,7 +19,7 @@ pub(super) fn parquet(path: &Path) -> impl FnOnce(ParquetError) -> Error {
 }
 
 /// A failure of the Arrow IPC writer on `path`.
-pub(super) fn arrow(path: &Path) -> impl FnOnce(ArrowError) -> Error {
+pub fn arrow(path: &Path) -> impl FnOnce(ArrowError) -> Error {
     let path = path.to_owned();
     move |error| match error {
         ArrowError::IoError(_, source) => Error::Io { path, source },

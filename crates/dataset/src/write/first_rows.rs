@@ -15,16 +15,16 @@ const SAMPLE: usize = 8 << 10;
 
 /// The columns of a table.
 #[derive(Debug, Default)]
-pub(super) struct FirstRows {
+pub struct FirstRows {
     /// Bytes of each column; empty unless these are all rows of the table.
-    pub(super) sizes: Vec<usize>,
+    pub sizes: Vec<usize>,
     /// For each column, whether its values are too varied for a dictionary: more than half of the first ones are
     /// distinct. A column with few values is not judged, nor are lists.
-    pub(super) varied: Vec<bool>,
+    pub varied: Vec<bool>,
 }
 
 /// Judges the columns of these batches.
-pub(super) fn varied<'b>(batches: impl Iterator<Item = &'b RecordBatch> + Clone) -> Vec<bool> {
+pub fn varied<'b>(batches: impl Iterator<Item = &'b RecordBatch> + Clone) -> Vec<bool> {
     let columns = batches.clone().next().map_or(0, RecordBatch::num_columns);
     (0..columns).map(|column| is_varied(batches.clone().filter_map(move |batch| batch.columns().get(column)))).collect()
 }

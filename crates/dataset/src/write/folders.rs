@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::format::paths;
 
 /// Refuses a link.
-pub(super) fn refuse_link(path: &Path) -> Result<()> {
+pub fn refuse_link(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => Err(link(path)),
         Ok(_) => Ok(()),
@@ -20,7 +20,7 @@ pub(super) fn refuse_link(path: &Path) -> Result<()> {
 }
 
 /// The place of a name in a dataset, no part of which is a link.
-pub(super) fn place(root: &Path, name: &Path) -> Result<PathBuf> {
+pub fn place(root: &Path, name: &Path) -> Result<PathBuf> {
     let mut place = root.to_owned();
     for part in name.components() {
         place.push(part);
@@ -31,7 +31,7 @@ pub(super) fn place(root: &Path, name: &Path) -> Result<PathBuf> {
 
 /// The folders that a recording has, in whatever tables. They are looked for where tables can be, because what an entry
 /// says of them may be damaged.
-pub(super) fn of_recording(root: &Path, key: &str) -> Result<Vec<PathBuf>> {
+pub fn of_recording(root: &Path, key: &str) -> Result<Vec<PathBuf>> {
     let partition = paths::partition(key);
     let mut found = Vec::new();
     for table in of_tables(root)? {
@@ -52,7 +52,7 @@ pub(super) fn of_recording(root: &Path, key: &str) -> Result<Vec<PathBuf>> {
 }
 
 /// The folders that can be those of tables: `NAME` and `event/PROVIDER/EVENT`.
-pub(super) fn of_tables(root: &Path) -> Result<Vec<PathBuf>> {
+pub fn of_tables(root: &Path) -> Result<Vec<PathBuf>> {
     let mut tables = Vec::new();
     let mut payloads = Vec::new();
     for path in below(root, false)? {
@@ -94,7 +94,7 @@ fn below(folder: &Path, with_hidden: bool) -> Result<Vec<PathBuf>> {
 }
 
 /// Removes a folder with all that is in it, or what lies in its place. No link in it is followed.
-pub(super) fn remove_all(path: &Path) -> Result<()> {
+pub fn remove_all(path: &Path) -> Result<()> {
     let removed = match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
         Ok(_) => fs::remove_file(path),

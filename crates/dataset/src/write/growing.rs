@@ -20,7 +20,7 @@ struct Entry {
 }
 
 /// Held while a dataset takes its name: it is not taken away in the middle of that.
-pub(super) struct Committing {
+pub struct Committing {
     _guard: MutexGuard<'static, ()>,
 }
 
@@ -51,7 +51,7 @@ impl Drop for Growing {
 }
 
 /// Begins a commit.
-pub(super) fn commit() -> Committing {
+pub fn commit() -> Committing {
     Committing { _guard: COMMITTING.lock().unwrap_or_else(PoisonError::into_inner) }
 }
 

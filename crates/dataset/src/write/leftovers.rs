@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 /// The purpose of a hidden directory. Its name is `.<dataset>.tracequet-<role>-<random>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
+pub enum Role {
     /// A dataset grows in it.
     New,
     /// The directory holds the dataset that is being replaced, under its own name.
@@ -35,7 +35,7 @@ impl Role {
 
 /// A hidden directory of this run. Dropped, it is removed with all that is in it.
 #[derive(Debug)]
-pub(super) struct Hidden {
+pub struct Hidden {
     // Dropped in this order: unlocked while it still exists, it would be anybody's.
     folder: TempDir,
     _lock: Option<File>,
@@ -43,7 +43,7 @@ pub(super) struct Hidden {
 
 impl Hidden {
     /// Makes a directory in `parent` for the dataset `name`.
-    pub(super) fn beside(parent: &Path, name: &str, role: Role) -> io::Result<Hidden> {
+    pub fn beside(parent: &Path, name: &str, role: Role) -> io::Result<Hidden> {
         loop {
             let prefix = role.prefix(name);
             let mut builder = tempfile::Builder::new();
@@ -61,12 +61,12 @@ impl Hidden {
         }
     }
 
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
     /// Leaves the directory where it is.
-    pub(super) fn keep(self) -> PathBuf {
+    pub fn keep(self) -> PathBuf {
         self.folder.keep()
     }
 }
@@ -79,7 +79,7 @@ impl AsRef<Path> for Hidden {
 
 /// Removes what killed runs left beside the dataset `name`. A dataset that was moved aside, and that nothing took the
 /// place of, is put back. Best effort: what cannot be removed does no harm.
-pub(super) fn remove(parent: &Path, name: &str) {
+pub fn remove(parent: &Path, name: &str) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let Some(role) = role_of(&entry.file_name(), name) else { continue };

@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 
 /// Measures the batches of one table, column by column.
 #[derive(Debug, Default)]
-pub(super) struct Meter {
+pub struct Meter {
     /// For each column, the dictionary of the batch before.
     dictionaries: Vec<Option<ArrayRef>>,
 }
@@ -15,7 +15,7 @@ pub(super) struct Meter {
 impl Meter {
     /// Bytes of each column. Only the part that a slice shows is counted, and a dictionary that comes with batch after
     /// batch only once: else a few wide dictionaries would end the row group of a narrow table.
-    pub(super) fn measure(&mut self, batch: &RecordBatch) -> Vec<usize> {
+    pub fn measure(&mut self, batch: &RecordBatch) -> Vec<usize> {
         self.dictionaries.resize(batch.num_columns(), None);
         let columns = batch.columns().iter().zip(&mut self.dictionaries);
         columns

@@ -6,37 +6,40 @@
 
 mod arrow;
 mod batches;
-mod dataset_writer;
-mod directory;
-mod durable;
-mod entries;
-mod failure;
+#[doc(hidden)]
+pub mod dataset_writer;
+#[doc(hidden)]
+pub mod durable;
+#[doc(hidden)]
+pub mod entries;
+#[doc(hidden)]
+pub mod failure;
 mod file;
-mod first_rows;
-mod folders;
-mod growing;
-mod held;
-mod lake;
-mod leftovers;
-mod lock;
-mod measure;
-mod merged;
-mod order;
-mod pack_places;
-mod packed;
+#[doc(hidden)]
+pub mod first_rows;
+#[doc(hidden)]
+pub mod folders;
+#[doc(hidden)]
+pub mod growing;
+#[doc(hidden)]
+pub mod leftovers;
+#[doc(hidden)]
+pub mod measure;
+#[doc(hidden)]
+pub mod order;
+#[doc(hidden)]
+pub mod pack_places;
 mod parquet;
-mod parts;
 mod plain;
-mod properties;
-mod recording;
+#[doc(hidden)]
+pub mod properties;
 mod replaceable;
 mod shelf;
-mod staging;
-mod storage;
+#[doc(hidden)]
+pub mod staging;
 mod table;
 mod waiting;
 mod workers;
-mod workspace;
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -48,21 +51,12 @@ pub use crate::format::Format;
 pub use crate::table_spec::{Encoding, TableSpec};
 pub use batches::{BatchSink, TableSink};
 pub use dataset_writer::DatasetWriter;
-pub use directory::Directory;
 pub use entries::{EntryBytes, entries_but, pack_head, read as entry, read_manifest, read_small};
 pub use growing::Growing as Unfinished;
 pub use growing::abandon_all;
-pub use held::{HeldTable, HeldTables};
-pub use lake::{Lake, Put};
-pub use merged::{MergedTable, merged_schema};
 pub use pack_places::{names_in as packs, place_of};
-pub use parts::{Announce, Parts};
-pub use recording::{NewFile, NewRecording};
 pub use shelf::Shelf;
-pub(crate) use staging::Staging;
-pub use storage::{GRACE, Holds, Listed, Manifest, ReadEntry, Storage, Turn};
 pub use workers::Encoders;
-pub use workspace::Workspace;
 
 /// Compression of the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +78,7 @@ impl Default for Compression {
 
 /// A table of a [`DatasetWriter`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct TableId(usize);
+pub struct TableId(#[doc(hidden)] pub usize);
 
 /// The options of a dataset that is written.
 #[derive(Clone, Debug, Default)]

@@ -13,23 +13,23 @@ use super::TableSpec;
 
 /// The columns by which a table is sorted, ascending. None: rows stay as they come.
 #[derive(Debug)]
-pub(super) struct Order {
+pub struct Order {
     columns: Vec<usize>,
 }
 
 /// Where the rows of a batch lie in the order.
 #[derive(Debug)]
-pub(super) struct Span {
+pub struct Span {
     /// The lowest.
-    pub(super) first: Key,
+    pub first: Key,
     /// The highest.
-    pub(super) last: Key,
+    pub last: Key,
     /// Whether the rows ascend.
-    pub(super) sorted: bool,
+    pub sorted: bool,
 }
 
 /// Values of the columns of one row, as numbers that ascend like them.
-pub(super) type Key = Vec<u64>;
+pub type Key = Vec<u64>;
 
 /// The values of a column.
 enum Values<'b> {
@@ -79,7 +79,7 @@ impl Rows<'_> {
 
 impl Order {
     /// The order that a table asks for; an error if it is by columns that are not there, or have no plain order.
-    pub(super) fn of(spec: &TableSpec) -> Result<Order> {
+    pub fn of(spec: &TableSpec) -> Result<Order> {
         let column = |name: &String| {
             let (index, field) = spec.schema.column_with_name(name)?;
             let has_order = Values::of(&new_empty_array(field.data_type())).is_some();
@@ -97,7 +97,7 @@ impl Order {
     }
 
     /// Where the rows of a batch lie.
-    pub(super) fn span(&self, batch: &RecordBatch) -> Span {
+    pub fn span(&self, batch: &RecordBatch) -> Span {
         let rows = self.rows(batch);
         let sorted = (1..batch.num_rows()).all(|row| rows.compare(row - 1, &rows, row).is_le());
         let compare = |a: &usize, b: &usize| rows.compare(*a, &rows, *b);
@@ -110,7 +110,7 @@ impl Order {
     }
 
     /// All rows of some batches in order; equal ones stay in the order in which they came.
-    pub(super) fn sort(&self, batches: &[&RecordBatch]) -> std::result::Result<RecordBatch, ArrowError> {
+    pub fn sort(&self, batches: &[&RecordBatch]) -> std::result::Result<RecordBatch, ArrowError> {
         if batches.is_empty() {
             return Err(ArrowError::InvalidArgumentError("no batch to sort".into()));
         }

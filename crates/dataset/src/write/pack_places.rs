@@ -9,11 +9,11 @@ use super::entries::names;
 use crate::format::paths;
 
 /// The file that is locked by whoever rewrites packs, in the folder of the entries.
-pub(super) const LOCK: &str = ".packing";
+pub const LOCK: &str = ".packing";
 
 /// In the hidden directory of a pack: its own files on their way, and those whose place they have taken.
-pub(super) const NEW: &str = "new";
-pub(super) const OLD: &str = "old";
+pub const NEW: &str = "new";
+pub const OLD: &str = "old";
 
 /// The names of the packs of the dataset at `root`, in order.
 pub fn names_in(root: &Path) -> Result<Vec<String>> {
@@ -38,7 +38,7 @@ pub fn place_of(root: &Path, name: &str) -> Option<PathBuf> {
 }
 
 /// The hidden directories of packs.
-pub(super) fn hidden_in(root: &Path) -> Result<Vec<(String, PathBuf)>> {
+pub fn hidden_in(root: &Path) -> Result<Vec<(String, PathBuf)>> {
     let mut found: Vec<_> = names(root)?
         .iter()
         .filter_map(|name| Some((paths::pack_of_hidden(name)?.to_owned(), root.join(name))))

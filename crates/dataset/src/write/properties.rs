@@ -21,22 +21,14 @@ const TEXT_DICTIONARY_LIMIT: usize = 4 << 20;
 const WORTH_COMPRESSING: usize = 1 << 10;
 
 /// The writer properties of a table that begins with these rows.
-pub(super) fn writer_properties(
-    spec: &TableSpec,
-    compression: Compression,
-    first: &FirstRows,
-) -> Result<WriterProperties> {
+pub fn writer_properties(spec: &TableSpec, compression: Compression, first: &FirstRows) -> Result<WriterProperties> {
     let columns = columns_of(spec)?;
     let sorting = sorting_columns(spec, &columns)?;
     Ok(by_first_rows(spec, &columns, compression, first)?.set_sorting_columns(sorting).build())
 }
 
 /// The properties of a table with rows of many recordings, which is sorted by these first.
-pub(super) fn packed_properties(
-    spec: &TableSpec,
-    compression: Compression,
-    first: &FirstRows,
-) -> Result<WriterProperties> {
+pub fn packed_properties(spec: &TableSpec, compression: Compression, first: &FirstRows) -> Result<WriterProperties> {
     let columns = columns_of(spec)?;
     let sorting = by_recording(sorting_columns(spec, &columns)?, &columns);
     Ok(by_first_rows(spec, &columns, compression, first)?.set_sorting_columns(sorting).build())
@@ -95,7 +87,7 @@ fn by_first_rows(
 
 /// The writer properties of a table that is made of other files: each column is encoded as in `like`, a row group of
 /// one of them.
-pub(super) fn merged_properties(spec: &TableSpec, like: &RowGroupMetaData) -> Result<WriterProperties> {
+pub fn merged_properties(spec: &TableSpec, like: &RowGroupMetaData) -> Result<WriterProperties> {
     let columns = columns_of(spec)?;
     let is_snappy = like.columns().iter().any(|column| column.compression() == Codec::SNAPPY);
     let mut builder = WriterProperties::builder()
@@ -191,7 +183,7 @@ fn sorting_columns(spec: &TableSpec, columns: &SchemaDescriptor) -> Result<Optio
 }
 
 /// Refuses what no table could be written with, before anything is created.
-pub(super) fn check(format: super::Format, compression: Compression) -> Result<()> {
+pub fn check(format: super::Format, compression: Compression) -> Result<()> {
     match (format, compression) {
         (super::Format::Arrow, Compression::Snappy) => {
             Err(Error::Usage("Arrow files know no snappy compression, only zstd or none".into()))

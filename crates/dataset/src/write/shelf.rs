@@ -27,7 +27,7 @@ impl Shelf {
     }
 
     /// A directory, and what the names of a recording's files begin with there.
-    pub(super) fn place(&mut self) -> Result<(Arc<Staging>, String)> {
+    pub fn place(&mut self) -> Result<(Arc<Staging>, String)> {
         let staging = match &self.current {
             Some(staging) if self.places < MOST => staging.clone(),
             _ => {

@@ -12,11 +12,11 @@ use super::{durable, replaceable};
 use crate::format::paths;
 
 /// Replaces the dataset's name in the names of hidden directories inside of one.
-pub(super) const PART: &str = "recording";
+pub const PART: &str = "recording";
 
 /// The hidden directory of a dataset in the making. Dropped, it leaves nothing behind.
 #[derive(Debug)]
-pub(crate) struct Staging {
+pub struct Staging {
     target: PathBuf,
     overwrite: bool,
     inputs: Vec<PathBuf>,
@@ -30,7 +30,7 @@ pub(crate) struct Staging {
 impl Staging {
     /// Makes the hidden directory beside `out`. With `overwrite`, a dataset at `out` will be replaced, unless one
     /// of `inputs` is in it.
-    pub(super) fn new(out: &Path, overwrite: bool, inputs: &[PathBuf]) -> Result<Staging> {
+    pub fn new(out: &Path, overwrite: bool, inputs: &[PathBuf]) -> Result<Staging> {
         let target = resolve(out)?;
         let (parent, name) = parent_and_name(&target)?;
         leftovers::remove(parent, &name);
@@ -51,7 +51,7 @@ impl Staging {
     }
 
     /// Makes a hidden directory in `folder`, for files that move from there to places in the folder.
-    pub(super) fn inside(folder: &Path) -> Result<Staging> {
+    pub fn inside(folder: &Path) -> Result<Staging> {
         let make = || Hidden::beside(folder, PART, Role::New).map_err(Error::io(folder));
         let (growing, listed) = Growing::make(&[], make)?;
         let (growing, listed, target) = (Some(growing), Some(listed), folder.to_owned());
@@ -59,12 +59,12 @@ impl Staging {
     }
 
     /// The directory to write into.
-    pub(super) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.growing.as_ref().map_or(&self.target, Hidden::path)
     }
 
     /// Gives the directory its final name.
-    pub(super) fn commit(self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
         self.commit_with(exchange)
     }
 
@@ -152,19 +152,19 @@ impl Drop for Staging {
 
 /// Swaps two directories in one step, so that a kill leaves the one or the other.
 #[cfg(any(target_os = "linux", target_vendor = "apple"))]
-pub(super) fn exchange(a: &Path, b: &Path) -> io::Result<()> {
+pub fn exchange(a: &Path, b: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
 
     Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
 }
 
 #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
-pub(super) fn exchange(_: &Path, _: &Path) -> io::Result<()> {
+pub fn exchange(_: &Path, _: &Path) -> io::Result<()> {
     Err(ErrorKind::Unsupported.into())
 }
 
 /// The path of a table or file inside a dataset, refused when it could lead out of it.
-pub(super) fn relative(name: &str) -> Result<PathBuf> {
+pub fn relative(name: &str) -> Result<PathBuf> {
     paths::relative(name).ok_or_else(|| Error::Internal(format!("{name:?} is not a safe name inside a dataset")))
 }
 
