@@ -7,7 +7,7 @@ use tracequet::analyze::cohort::{CohortRow, UNKNOWN_BIRTH, cohorts};
 use tracequet::dataset::read::{Column, Dataset, Recording};
 use tracequet::{Convert, convert};
 
-use crate::support::expected::shared_traces;
+use crate::support::expected::{shared_folder, shared_traces};
 use crate::support::files::sample;
 
 fn program(arguments: &[&str]) -> (i32, String, String) {
@@ -211,6 +211,25 @@ fn cohorts_add_up_to_what_each_collection_lists() {
         }
     }
     assert!(whole > 50, "{whole}");
+}
+
+/// An object of 5 GiB of which the first collection after its birth lists 4 GiB, because the callback has 32 bits for a length, and the
+/// next one all. Nothing was allocated between both: what the second lists of it more is no new cohort, but of unknown age.
+#[test]
+fn what_a_clamped_length_hides_is_not_new() {
+    let Some(folder) = shared_folder("what_a_clamped_length_hides_is_not_new", "fourth/right") else { return };
+    let (code, out, err) = program(&["--csv", folder.join("clamp_cohort.corprof").to_str().unwrap()]);
+    assert_eq!(code, 0, "{err}");
+    let expected = [
+        "born_gc_id,gc_id,generation,alive_bytes,unknown_bytes",
+        "1,1,0,96,0",
+        "1,2,0,96,0",
+        "2,2,3,4296015872,0",
+        "0,3,3,1073741848,0",
+        "1,3,0,96,0",
+        "2,3,3,4294967296,0",
+    ];
+    assert_eq!(out.lines().collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -55,6 +55,9 @@ pub struct Lineage {
     unknown: BTreeMap<(u32, u8), Unknown>,
     /// Whether a collection has listed all large and pinned objects.
     knows_large: bool,
+    /// Where objects may be that a collection found alive and did not list: behind ranges whose length is only a lower bound. One that is
+    /// listed there later is not new.
+    hidden: Vec<Span<()>>,
     /// The collection in the background that has not ended.
     open: Option<Open>,
     numbers: Numbers,
@@ -97,8 +100,9 @@ struct Open {
     listed: Vec<Span<()>>,
     /// Memory of the generations at its end.
     after: Vec<Span<u8>>,
-    /// Whether all large and pinned objects from before it were known.
+    /// Whether all large and pinned objects from before it were known, but for those in `hidden`.
     knows_large: bool,
+    hidden: Vec<Span<()>>,
 }
 
 /// Of large or pinned objects, which no collection takes to another generation.
@@ -150,6 +154,7 @@ impl Lineage {
         add(&mut self.sums, &touched, &self.after, Sign::Minus);
         self.decide_unknown(gc);
         let survivors = self.survivors(gc, &before, &ranges, &touched);
+        let hidden = self.hide(gc, &before, &ranges);
         let mut next = self.rest(gc, &before, &ranges, &touched, &survivors);
         next.extend(survivors);
         let mut next = disjoint(next);
@@ -166,7 +171,7 @@ impl Lineage {
             let mut listed = outside_young(&listed, &before);
             join(&mut listed);
             let Collection { gc_id, end_ns, .. } = *gc;
-            self.open = Some(Open { gc_id, end_ns, listed, after, knows_large: self.knows_large });
+            self.open = Some(Open { gc_id, end_ns, listed, after, knows_large: self.knows_large, hidden });
         }
         match gc.effect(LARGE) {
             Effect::Collects => self.knows_large = true,
@@ -183,12 +188,12 @@ impl Lineage {
 
     /// Ends the collection that runs in the background, as at the end of the recording.
     pub fn finish(&mut self, each: &mut dyn FnMut(&[CohortRow])) {
-        let Some(Open { gc_id, listed, after, knows_large, .. }) = self.open.take() else { return };
+        let Some(Open { gc_id, listed, after, knows_large, hidden, .. }) = self.open.take() else { return };
         self.unknown.retain(|_, unknown| {
             unknown.decided = 0;
             unknown.sum() > 0
         });
-        let mut memory = Walk::along(&after);
+        let (mut memory, mut unseen) = (Walk::along(&after), Walk::along(&hidden));
         let mut found = Vec::new();
         let mut new = |start, end| {
             memory.cut(start, end, |start, end, generation| {
@@ -196,9 +201,11 @@ impl Lineage {
                 if !after.is_empty() && generation.is_none_or(|generation| generation < 2) {
                     return;
                 }
-                let is_new = generation.is_some_and(is_large) && knows_large;
-                let born = if is_new { self.alive.named(gc_id) } else { UNKNOWN_BIRTH };
-                found.push(Span { start, end, value: born });
+                unseen.cut(start, end, |start, end, is_hidden| {
+                    let is_new = generation.is_some_and(is_large) && knows_large && is_hidden.is_none();
+                    let born = if is_new { self.alive.named(gc_id) } else { UNKNOWN_BIRTH };
+                    found.push(Span { start, end, value: born });
+                });
             });
         };
         for span in &listed {
@@ -311,7 +318,8 @@ impl Lineage {
         touched: &[Span<u32>],
     ) -> Vec<Span<u32>> {
         let mut next = Vec::with_capacity(touched.len().max(ranges.len()));
-        let (mut known, mut bounds) = (Walk::along(touched), Walk::along(before));
+        let (mut known, mut bounds, mut hidden) =
+            (Walk::along(touched), Walk::along(before), Walk::along(&self.hidden));
         let is_stopped = gc.stops_threads();
         for range in ranges {
             known.cut(range.start, range.end, |start, end, born| {
@@ -331,12 +339,41 @@ impl Lineage {
                             Some(generation) => is_large(generation) && self.knows_large,
                             None => false,
                         };
-                        add(start, end, if is_new { gc.gc_id } else { UNKNOWN_BIRTH });
+                        hidden.cut(start, end, |start, end, is_hidden| {
+                            let is_new = is_new && is_hidden.is_none();
+                            add(start, end, if is_new { gc.gc_id } else { UNKNOWN_BIRTH });
+                        });
                     }),
                 }
             });
         }
         disjoint(next)
+    }
+
+    /// Finds where objects may be that the collection does not list, though they are alive. Returns where they might be before it.
+    fn hide(&mut self, gc: &Collection, before: &[Span<u8>], ranges: &[Span<Place>]) -> Vec<Span<()>> {
+        let known = std::mem::take(&mut self.hidden);
+        let shadows = shadows(before, ranges);
+        let (mut bounds, mut cast) = (Walk::along(before), shadows.iter());
+        let mut hidden = Vec::new();
+        for span in &known {
+            bounds.cut(span.start, span.end, |start, end, generation| {
+                if gc.effect(generation.unwrap_or(NO_GENERATION)) != Effect::Collects {
+                    hidden.push(Span { start, end, value: () });
+                }
+            });
+        }
+        for range in ranges.iter().filter(|range| range.value.clamped) {
+            // What follows the known part goes where that goes.
+            let Some(shadow) = cast.as_slice().first().filter(|shadow| shadow.start == range.end) else { continue };
+            cast.next();
+            let start = shadow.start.wrapping_add(range.value.delta);
+            hidden.push(Span { start, end: start.saturating_add(shadow.end - shadow.start), value: () });
+        }
+        hidden = disjoint(hidden);
+        join(&mut hidden);
+        self.hidden = hidden;
+        known
     }
 
     /// What it does not list: dead, or not known. Returns what it leaves alone, without what it has put there: of the memory that is

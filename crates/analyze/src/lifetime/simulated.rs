@@ -25,6 +25,8 @@ struct Object {
     born: Option<u32>,
     /// The cohort that it was of until its trace was lost.
     lost: Option<u32>,
+    /// Whether a collection found it alive and did not list it.
+    is_hidden: bool,
 }
 
 /// An object that is there after a collection.
@@ -75,6 +77,8 @@ pub(crate) struct Heap {
     pub shots: Vec<Shot>,
     /// Whether the trace of any object was lost.
     pub has_lost: bool,
+    /// Whether a range was clamped, so that what it hides may be taken for older than it is.
+    pub has_clamped: bool,
     /// Whether anything gets lost.
     loses: bool,
     next_object: usize,
@@ -111,6 +115,7 @@ impl Heap {
             recorded: Vec::new(),
             shots: Vec::new(),
             has_lost: false,
+            has_clamped: false,
             loses,
             next_object: 0,
             knows_large: [false; 2],
@@ -184,6 +189,7 @@ impl Heap {
             in_background,
             id,
             born: None,
+            is_hidden: false,
             lost: None,
         });
     }
@@ -284,6 +290,7 @@ impl Heap {
         for (range, length) in ranges.iter_mut().zip(&mut known) {
             if self.loses && self.dice.below(25) == 0 {
                 range.clamped = true;
+                self.has_clamped = true;
                 // It ends with an object.
                 let ends = self.objects.iter().map(|object| object.address + object.size);
                 let ends = ends.filter(|end| (range.start + 1..=range.start + range.length).contains(end));
@@ -322,11 +329,13 @@ impl Heap {
                     (true, false) => {}
                     (true, true) => {
                         if object.born.is_none() {
-                            let is_new = part.generation == 0 || part.generation > 2 && self.knows_large[0];
+                            let may_be_new = part.generation == 0 || part.generation > 2 && self.knows_large[0];
+                            let is_new = may_be_new && !object.is_hidden;
                             (object.born, object.lost) = (Some(if is_new { gc.gc_id } else { 0 }), None);
                         }
                     }
                     (false, _) => {
+                        object.is_hidden |= doubt.is_some();
                         if doubt.is_some() && object.born.is_some() {
                             object.lost = object.born.take();
                             self.has_lost = true;
@@ -528,7 +537,7 @@ impl Heap {
                     && self.listed.contains(&(object.id, object.address))
                 {
                     found.push((object.id, object.lost));
-                    let is_new = is_large && self.knows_large[1];
+                    let is_new = is_large && self.knows_large[1] && !object.is_hidden;
                     (object.born, object.lost) = (Some(if is_new { gc.gc_id } else { 0 }), None);
                 }
             }
