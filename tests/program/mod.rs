@@ -12,6 +12,7 @@ mod outcome;
 mod processors;
 #[cfg(unix)]
 mod record;
+mod same_bytes;
 #[cfg(target_os = "linux")]
 mod same_rows;
 mod terminal;

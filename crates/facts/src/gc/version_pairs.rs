@@ -86,7 +86,10 @@ impl Pairs {
 
     /// A collection starts or ends: nothing waits any longer.
     pub fn flush_all(&mut self, collections: &mut CallbackGcTracker, ts_ns: i64) {
-        for (_, second) in self.waiting.drain() {
+        // In the order of threads, so that a recording gives the same rows each time.
+        let mut waiting: Vec<_> = self.waiting.drain().collect();
+        waiting.sort_unstable_by_key(|(thread, _)| *thread);
+        for (_, second) in waiting {
             second.rows.put(LengthKind::Exact, collections, ts_ns);
         }
     }

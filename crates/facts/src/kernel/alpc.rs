@@ -33,7 +33,7 @@ const MAX_OPEN: usize = 1 << 16;
 const MAX_TEXT: usize = 16 << 20;
 
 /// The key of an open row: a message by its number, or a wait by its thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Of {
     Message(u32),
     Thread(u64),
@@ -65,9 +65,9 @@ impl Messages {
     /// Events were lost (`is_lost`), or the recording ends: what is open may have ended unseen.
     fn take_all(&mut self, is_lost: bool, sink: &mut impl FactSink) {
         self.text = 0;
-        let mut open: Vec<Open> = self.open.drain().map(|(_, open)| open).collect();
-        open.sort_unstable_by_key(|open| (open.row.start_ts_ns, open.row.thread_id, open.row.kind));
-        for open in &mut open {
+        let mut open: Vec<(Of, Open)> = self.open.drain().collect();
+        open.sort_unstable_by_key(|(of, open)| (open.row.start_ts_ns, open.row.thread_id, open.row.kind, *of));
+        for (_, open) in &mut open {
             open.row.touches_gap |= is_lost;
             open.report(sink);
         }
