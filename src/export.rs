@@ -237,12 +237,6 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
         let samples = counted(profile.without_stack, "sample has", "samples have");
         print_note(&format!("{samples} no call stack and are left out\n"))?;
     }
-    if profile.waiting > 0 {
-        let samples = counted(profile.waiting, "sample", "samples");
-        print_note(&format!(
-            "{samples} of threads outside of managed code, which nearly always wait, left out: see --samples all\n"
-        ))?;
-    }
     let timeline = match args.format {
         FormatArg::Perfetto => Some(Timeline::read(&recording)?),
         _ => None,
@@ -254,7 +248,18 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
             let all = "without --from, --to, --thread and --request there may be some";
             anyhow::bail!("there is nothing to export: the recording {key} has no such {name} with call stacks; {all}");
         }
+        if profile.waiting > 0 {
+            let samples = counted(profile.waiting, "sample is of a thread", "samples are of threads");
+            let all = "outside of managed code, which nearly always waits; --samples all exports them";
+            anyhow::bail!("there is nothing to export: of the recording {key} all {samples} {all}");
+        }
         anyhow::bail!("there is nothing to export: the recording {key} has no {name} with call stacks; {how}");
+    }
+    if profile.waiting > 0 {
+        let samples = counted(profile.waiting, "sample", "samples");
+        print_note(&format!(
+            "{samples} of threads outside of managed code, which nearly always wait, left out: see --samples all\n"
+        ))?;
     }
     let base = args.base.as_deref().map(|path| args.read_base(path, &choice, &profile)).transpose()?;
     let write = |out: &mut dyn Write| args.write(&profile, base.as_ref().map(|(base, _)| base), timeline.as_ref(), out);

@@ -241,6 +241,27 @@ fn what_is_not_there_is_not_exported() {
     assert_eq!(sum as usize, dataset.table("exception").rows());
 }
 
+/// All threads are outside of managed code each time: that is no processor time, and it was recorded.
+#[test]
+fn samples_that_all_wait_are_said_to_wait() {
+    use crate::tables::frames::{SAMPLE, bytes};
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("waits.nettrace");
+    let sample = |n: i64| (n * 1_000, SAMPLE, 1, 1u32.to_le_bytes().to_vec());
+    std::fs::write(&file, bytes(&[vec![0x1000]], &(1..=50).map(sample).collect::<Vec<_>>())).unwrap();
+    let file = file.to_str().unwrap();
+    let (_, code, err) = export(&[file, "--format", "folded"]);
+    assert_eq!(code, Some(1));
+    let expected =
+        "all 50 samples are of threads outside of managed code, which nearly always waits; --samples all exports them";
+    assert!(err.contains(expected) && !err.contains("--for cpu"), "{err}");
+    let (all, code, _) = export(&[file, "--format", "folded", "--samples", "all"]);
+    assert!(code == Some(0) && !all.is_empty());
+    let page = crate::support::program::run(&["report", file]).out;
+    assert!(page.contains("CPU: all 50 samples are of threads outside of managed code"), "{page}");
+    assert!(!page.contains("No call stacks are recorded."));
+}
+
 /// A recording with these kinds of samples, a hundred of each: a tick of 100,000 bytes, a sampled object of 80 bytes, and 1,000 or
 /// 700 bytes of a type at a high and a low rate. All of them in one stack.
 fn allocations(kinds: &[u32]) -> Vec<u8> {

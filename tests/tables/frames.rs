@@ -202,7 +202,7 @@ const SAMPLER: &str = "Microsoft-DotNETCore-SampleProfiler";
 const LOAD: u32 = 1;
 const UNLOAD: u32 = 2;
 const LISTED: u32 = 3;
-const SAMPLE: u32 = 4;
+pub const SAMPLE: u32 = 4;
 
 /// Payload of MethodLoadVerbose, version 1: tier 3 (QuickJitted), and compiled by the JIT or ahead of time.
 fn method(id: u64, start: u64, size: u32, jitted: bool, name: &str) -> Vec<u8> {
@@ -223,7 +223,8 @@ fn recording(stacks: &[Vec<u64>], events: &[(i64, u32, u32, Vec<u8>)]) -> Datase
     Dataset::of(&path)
 }
 
-fn bytes(stacks: &[Vec<u64>], events: &[(i64, u32, u32, Vec<u8>)]) -> Vec<u8> {
+/// Of samples, `1` is a thread in external code and `2` one in managed code.
+pub fn bytes(stacks: &[Vec<u64>], events: &[(i64, u32, u32, Vec<u8>)]) -> Vec<u8> {
     let kind = |id, provider, event_id, version| Kind { id, provider, event_id, version, name: "" };
     let kinds = [
         kind(LOAD, RUNTIME, 143, 1),

@@ -3,7 +3,7 @@
 pub mod async_tasks;
 pub mod collections;
 mod collector;
-mod frames;
+pub mod frames;
 mod gc;
 mod known;
 pub mod lines;

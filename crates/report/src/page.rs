@@ -95,7 +95,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     let cpu = subjects::samples(recording, end_ns)?;
     let (allocations, allocated) = subjects::allocations(recording, end_ns)?;
     let (mut stacks_data, mut room) = (String::new(), Room::default());
-    let mut graphs = Vec::new();
+    let (mut graphs, mut waiting) = (Vec::new(), 0);
     let (mut exceptions, mut locks, mut waits, mut compiled) = (None, None, None, None);
     for (what, id, name) in STACKS {
         let profile = stacks(recording, what)?;
@@ -108,6 +108,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
         }
         if let Some(profile) = profile {
             let flame = Flame::of(&profile);
+            waiting = if what == What::Cpu && flame.all() == 0 { profile.waiting } else { waiting };
             if flame.all() > 0 {
                 graphs.push(graph(&flame, &profile, id, name, &mut stacks_data, &mut room)?);
             }
@@ -149,7 +150,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     parts.add_or(
         "stacks",
         "Call stacks",
-        flame_part(graphs),
+        flame_part(graphs, waiting),
         "No call stacks are recorded. <code>tracequet collect --for cpu,allocations,exceptions</code> records them.",
     );
     parts.add_or(
@@ -283,14 +284,14 @@ pub(crate) fn stacks_table(recording: &Recording<'_>, what: What) -> Option<&'st
     ["process", "thread", "callsite", "frame", of].into_iter().all(has).then_some(of)
 }
 
-/// The profile of a kind; `None` when the dataset lacks a table for it, or there are no samples with stacks.
+/// The profile of a kind; `None` when the dataset lacks a table for it, or there are no samples with stacks, not even of threads that wait.
 pub(crate) fn stacks(recording: &Recording<'_>, what: What) -> Result<Option<Profile>> {
     let Some(of) = stacks_table(recording, what) else { return Ok(None) };
     if !has_rows(recording, of)? {
         return Ok(None);
     }
     let profile = profile::read(recording, what)?;
-    Ok(Some(profile).filter(|profile| !profile.threads.is_empty()))
+    Ok(Some(profile).filter(|profile| !profile.threads.is_empty() || profile.waiting > 0))
 }
 
 fn has_rows(recording: &Recording<'_>, table: &str) -> Result<bool> {
@@ -361,11 +362,17 @@ fn graph(
     Ok(Graph { id, name, unit, words, table, note })
 }
 
-fn flame_part(graphs: Vec<Graph>) -> Option<String> {
-    if graphs.is_empty() {
+/// The graphs. `waiting` are the samples of threads outside of managed code, where a recording has no others.
+fn flame_part(graphs: Vec<Graph>, waiting: u64) -> Option<String> {
+    let mut out = String::new();
+    if waiting > 0 {
+        let samples = counted(waiting, "sample is of a thread", "samples are of threads");
+        let all =
+            "outside of managed code, which nearly always waits. <code>tracequet export --samples all</code> has them.";
+        writeln!(out, "<p class=\"none\">CPU: all {samples} {all}</p>").ok();
+    } else if graphs.is_empty() {
         return None;
     }
-    let mut out = String::new();
     for graph in graphs {
         let Graph { id, name, unit, words, table, note } = graph;
         writeln!(
