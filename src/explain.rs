@@ -1,5 +1,6 @@
 //! `tracequet explain`: what is wrong in recordings, the most important first.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::PathBuf;
 
@@ -43,6 +44,9 @@ pub struct ExplainArgs {
     /// Exit with code 3 when there is a finding of this weight or more
     #[arg(long, value_enum, value_name = "VERDICT")]
     pub fail_on: Option<FailOn>,
+    /// Only findings about the processes with this name or number, and those about the recording
+    #[arg(long, value_name = "NAME|PID")]
+    pub process: Option<String>,
     /// Recording in a dataset of several: its trace_id [default: all]
     #[arg(long, value_name = "KEY")]
     pub trace: Option<String>,
@@ -72,22 +76,65 @@ pub enum FailOn {
 struct Explained {
     trace_id: String,
     findings: Vec<Finding>,
+    /// Names of the processes that have one, by number.
+    processes: BTreeMap<u64, String>,
+}
+
+tracequet::dataset::row! {
+    struct Process of process { process_id, name }
+}
+
+impl Explained {
+    /// The findings of a recording; those about one process where that is asked for.
+    fn of(recording: &Recording<'_>, process: Option<&str>) -> anyhow::Result<Explained> {
+        let (mut findings, mut processes) = (findings::followed(recording)?, BTreeMap::new());
+        let ids: BTreeSet<u64> = findings.iter().map(|finding| finding.process_id).collect();
+        if recording.has::<Process<'_>>() {
+            recording.each::<Process<'_>>(|row| {
+                if !row.name.is_empty() && ids.contains(&row.process_id) {
+                    processes.insert(row.process_id, row.name.to_owned());
+                }
+                Ok(())
+            })?;
+        }
+        if let Some(asked) = process {
+            let bare = |name: &str| name.to_lowercase().trim_end_matches(".exe").to_owned();
+            let is_it =
+                |id: &u64| id.to_string() == asked || processes.get(id).is_some_and(|name| bare(name) == bare(asked));
+            if !ids.iter().any(is_it) {
+                let trace_id = &recording.info().trace_id;
+                anyhow::bail!("nothing is judged of a process {asked} in the recording {trace_id}");
+            }
+            findings.retain(|finding| finding.process_id == 0 || is_it(&finding.process_id));
+        }
+        Ok(Explained { trace_id: recording.info().trace_id.clone(), findings, processes })
+    }
+
+    /// The process of a finding by its name; by its number where it has none and the findings are about several.
+    fn process_of(&self, finding: &Finding) -> Option<String> {
+        let id = finding.process_id;
+        let is_other = |other: &Finding| ![0, id].contains(&other.process_id);
+        match self.processes.get(&id) {
+            Some(name) => Some(format!("{} ({id})", clean(name))),
+            None => (id > 0 && self.findings.iter().any(is_other)).then(|| format!("process {id}")),
+        }
+    }
 }
 
 /// Prints the findings. Exit code 3 when --fail-on asks for it, else 2 when the recording has losses.
 pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
     let mut tables = Findings::tables();
-    tables.push(findings::TABLE);
+    tables.extend([findings::TABLE, "process"]);
     tables.extend(heap::TABLES);
     tables.sort_unstable();
     tables.dedup();
     let opened = opened::open_explained(&args.input, &tables, &[], args.own.patterns())?;
     let mut all = Vec::new();
     for recording in recordings(&opened.dataset, args.trace.as_deref())? {
-        let mut found = findings::followed(&recording)?;
+        let mut explained = Explained::of(&recording, args.process.as_deref())?;
         let input = tracequet::trace::source::store::shown(&args.input).display().to_string();
-        found.iter_mut().for_each(|finding| finding.next_step = finding.command(&input));
-        all.push(Explained { trace_id: recording.info().trace_id.clone(), findings: found });
+        explained.findings.iter_mut().for_each(|finding| finding.next_step = finding.command(&input));
+        all.push(explained);
     }
     let printed = match args.format {
         ExplainFormat::Text => text(&all, args.all, terminal::width()),
@@ -152,25 +199,27 @@ fn first(mut found: Vec<&Finding>) -> Vec<&Finding> {
 
 fn text(all: &[Explained], everything: bool, width: usize) -> String {
     let mut out = Lines { text: String::new(), width };
-    for Explained { trace_id, findings } in all {
+    for explained in all {
+        let Explained { trace_id, findings, .. } = explained;
         writeln!(out, "{}: {}", clean(trace_id), verdict(findings)).ok();
-        let several =
-            findings.iter().any(|a| findings.iter().any(|b| a.rule == b.rule && a.process_id != b.process_id));
+        let one = |out: &mut Lines, finding: &Finding, everything| {
+            one(out, finding, explained.process_of(finding), everything);
+        };
         let (of_program, of_recording) = of_interest(findings);
         let more = of_program.len();
         let shown = if everything { of_program } else { first(of_program) };
         let more = more.saturating_sub(shown.len()) as u64;
-        shown.into_iter().for_each(|finding| one(&mut out, finding, several, everything));
+        shown.into_iter().for_each(|finding| one(&mut out, finding, everything));
         if more > 0 {
             writeln!(out, "\n{more} more worth a look: --all shows them").ok();
         }
         if !of_recording.is_empty() {
             writeln!(out, "\nAbout the recording, which makes what is said above less certain").ok();
         }
-        of_recording.into_iter().for_each(|finding| one(&mut out, finding, several, everything));
+        of_recording.into_iter().for_each(|finding| one(&mut out, finding, everything));
         if everything {
             for finding in findings.iter().filter(|finding| finding.verdict == Verdict::Fine) {
-                one(&mut out, finding, several, true);
+                one(&mut out, finding, true);
             }
         }
         not_judged(&mut out, findings, everything);
@@ -191,12 +240,8 @@ impl Write for Lines {
     }
 }
 
-fn one(out: &mut Lines, finding: &Finding, with_process: bool, everything: bool) {
-    let process = if with_process && finding.process_id > 0 {
-        format!(", process {}", finding.process_id)
-    } else {
-        String::new()
-    };
+fn one(out: &mut Lines, finding: &Finding, process: Option<String>, everything: bool) {
+    let process = process.map_or_else(String::new, |process| format!(", {process}"));
     let verdict = finding.verdict.word().to_uppercase();
     let head = format!("{verdict}{}  {}: {}{process}", score(finding), clean(&finding.rule), clean(finding.title()));
     writeln!(out, "\n{head}").ok();
@@ -278,7 +323,8 @@ fn fold(out: &mut Lines, head: &str, text: &str) {
 
 fn markdown(all: &[Explained], everything: bool) -> String {
     let mut out = String::new();
-    for Explained { trace_id, findings } in all {
+    for explained in all {
+        let Explained { trace_id, findings, .. } = explained;
         writeln!(out, "**{}**: {}\n", code(trace_id), verdict(findings)).ok();
         let least = if everything { Verdict::NotRecorded } else { Verdict::Info };
         let shown: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict >= least).collect();
@@ -290,7 +336,8 @@ fn markdown(all: &[Explained], everything: bool) -> String {
         for finding in shown {
             let (word, score, rule) = (finding.verdict.word(), score(finding), code(&finding.rule));
             let what = format!("{}: {}", finding.title(), finding.sentence);
-            let place = finding.own_method.iter().chain(&finding.subject).map(|place| code(place));
+            let process = explained.process_of(finding);
+            let place = process.iter().chain(&finding.own_method).chain(&finding.subject).map(|place| code(place));
             let place = place.collect::<Vec<_>>().join(", ");
             let (what, closer) = (code(&what), code(&finding.next_step));
             writeln!(
@@ -307,9 +354,10 @@ fn markdown(all: &[Explained], everything: bool) -> String {
 }
 
 fn json(all: &[Explained]) -> anyhow::Result<String> {
-    let one = |finding: &Finding| {
+    let one = |explained: &Explained, finding: &Finding| {
         serde_json::json!({
-            "rule": finding.rule, "process_id": finding.process_id, "verdict": finding.verdict.word(),
+            "rule": finding.rule, "process_id": finding.process_id,
+            "process": explained.processes.get(&finding.process_id), "verdict": finding.verdict.word(),
             "score": finding.score, "figure": finding.figure, "unit": finding.unit,
             "info_limit": finding.info_limit, "warning_limit": finding.warning_limit,
             "title": finding.title(), "advice": finding.advice(), "of_recording": finding.is_of_recording(),
@@ -321,7 +369,7 @@ fn json(all: &[Explained]) -> anyhow::Result<String> {
     let recording = |explained: &Explained| {
         serde_json::json!({
             "trace_id": explained.trace_id,
-            "findings": explained.findings.iter().map(one).collect::<Vec<_>>(),
+            "findings": explained.findings.iter().map(|finding| one(explained, finding)).collect::<Vec<_>>(),
         })
     };
     Ok(serde_json::to_string_pretty(&all.iter().map(recording).collect::<Vec<_>>())? + "\n")

@@ -50,3 +50,22 @@ fn rules_are_complete_and_name_rules_that_there_are() {
     }
     assert!(rules().count() >= 38);
 }
+
+/// A log of a machine names whose finding it is, and answers for one process.
+#[test]
+fn a_finding_of_a_log_names_its_process() {
+    use crate::support::program::run;
+    let Some(folder) = crate::support::expected::shared_folder("a_finding_of_a_log_names_its_process", "etl") else {
+        return;
+    };
+    let log = folder.join("DynamicEvents.etl").to_str().unwrap().to_owned();
+    let whole = run(&["explain", &log]);
+    assert!(whole.out.contains(", Benchmarks.exe (7608)\n"), "{}", whole.out);
+    let markdown = run(&["explain", "--format", "markdown", &log]).out;
+    assert!(markdown.contains("`Benchmarks.exe (7608)`"), "{markdown}");
+    for process in ["benchmarks", "Benchmarks.exe", "7608"] {
+        assert_eq!(run(&["explain", &log, "--process", process]).out, whole.out, "{process}");
+    }
+    let other = run(&["explain", &log, "--process", "devenv"]);
+    assert!(other.code == Some(1) && other.err.contains("nothing is judged of a process devenv"), "{}", other.err);
+}
