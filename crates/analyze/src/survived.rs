@@ -15,7 +15,7 @@ use tracequet_facts::fact::NON_GC_HEAP;
 
 use self::ranges::{Range, Ranges};
 use super::{HeldTexts, held};
-use crate::collection::{Collection, Doubt, Effect, Said};
+use crate::collection::{Collection, Doubt, Effect, MovedRow, Said, SurvivingRow};
 use crate::rows::each_row;
 
 /// Ranges held in memory, unless one collection alone has more.
@@ -273,8 +273,8 @@ fn bounds(recording: &Recording<'_>, ids: &RangeInclusive<u32>, heaps: &mut Hash
 fn both_tables(recording: &Recording<'_>, heaps: &HashMap<u32, Heap>) -> Result<[Ranges; 2]> {
     std::thread::scope(|scope| {
         let surviving =
-            scope.spawn(|| Ranges::read(recording, "gc_surviving_range", "range_start", "range_start", heaps));
-        let moved = Ranges::read(recording, "gc_moved_range", "old_range_start", "new_range_start", heaps);
+            scope.spawn(|| Ranges::read::<SurvivingRow<'_>, _>(recording, heaps, |row| (row.gc_id, row.range())));
+        let moved = Ranges::read::<MovedRow<'_>, _>(recording, heaps, |row| (row.gc_id, row.range()));
         let surviving = surviving.join().unwrap_or_else(|_| Err(Error::Internal("a reading thread died".into())));
         Ok([surviving?, moved?])
     })

@@ -1,10 +1,13 @@
 //! What makes runs comparable.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::arrow_array::RecordBatch;
+use tracequet_dataset::read::rows::{Row, rows_of};
 use tracequet_dataset::read::{Column, Dataset, Table};
+use tracequet_dataset::row;
 
 use super::run::Run;
 
@@ -20,8 +23,12 @@ const SETTINGS: &str = "event/Microsoft-Windows-DotNETRuntimeRundown/GCSettingsR
 /// What the control groups of the process allow it.
 const LIMITS: &str = "limits of the container";
 
-/// How the collector is set up.
+/// How the collector is set up, and the fields that say it.
 const GC_SETTINGS: &str = "GC settings";
+const OF_SETTINGS: [&str; 4] = ["bit_settings", "loh_threshold", "gen0_min_budget_config", "gen0_max_budget_config"];
+
+/// The most that the heap may have.
+const HARD_LIMIT: &str = "hard_limit";
 
 /// Bits of the settings of the collector, in words: `GCSettingsFlags` of the layouts.
 const SETTING_BITS: [(u64, &str); 4] =
@@ -33,129 +40,166 @@ const ENOUGH_COLLECTIONS: usize = 8;
 /// Tables that a fingerprint is made of.
 pub const TABLES: [&str; 7] = ["trace", "process", "gc", "gc_tuning", "event_type", "session_provider", SETTINGS];
 
-/// The columns of a table, and what a value of each is called; of several columns all together.
-type Asked = (&'static [&'static str], &'static str);
+row! {
+    struct Trace of trace { container, processor_count, cgroup_known, memory_limit_bytes, cpu_limit_millicores, pointer_size }
+}
 
-const ASKED: [(&str, &[Asked]); 6] = [
-    (
-        "trace",
-        &[
-            (&["container"], "format"),
-            (&["processor_count"], "processors"),
-            (&["cgroup_known", "memory_limit_bytes", "cpu_limit_millicores"], LIMITS),
-            (&["pointer_size"], "pointer size"),
-        ],
-    ),
-    (
-        "process",
-        &[
-            (&["os"], "system"),
-            (&["arch"], "architecture"),
-            (&["runtime_version"], "runtime version"),
-            (&["runtime_version", "startup_flags"], FLAGS),
-        ],
-    ),
-    ("gc", &[(&["heap_count"], HEAPS)]),
-    (
-        SETTINGS,
-        &[
-            (&["hard_limit"], "GC heap hard limit"),
-            (&["bit_settings", "loh_threshold", "gen0_min_budget_config", "gen0_max_budget_config"], GC_SETTINGS),
-        ],
-    ),
-    ("event_type", &[(&["provider_name"], "providers")]),
-    ("session_provider", &[(&["provider_name", "keywords", "level", "arguments", "event_ids"], "what was asked for")]),
-];
+row! {
+    struct Process of process { os, arch, runtime_version, startup_flags }
+}
+
+row! {
+    struct Gc of gc { heap_count, generation }
+}
+
+row! {
+    struct EventType of event_type { provider_name }
+}
+
+row! {
+    struct Wanted of session_provider { provider_name, keywords, level, arguments, event_ids }
+}
+
+row! {
+    struct Tuning of gc_tuning { event_name }
+}
+
+/// What a recording says: the values of each name.
+#[derive(Default)]
+struct Said {
+    values: BTreeMap<&'static str, BTreeSet<String>>,
+    /// Whether the collector adapts its heaps to the application (DATAS), which only its tuning events say.
+    is_adapting: bool,
+    /// Collections of generations 0 and 1: full ones report DATAS only when they change something.
+    collections: usize,
+}
+
+impl Said {
+    fn say(&mut self, name: &'static str, value: &str) {
+        let values = self.values.entry(name).or_default();
+        // Most rows say what others say.
+        if !value.is_empty() && !values.contains(value) {
+            values.insert(value.to_owned());
+        }
+    }
+
+    fn number(&mut self, name: &'static str, number: u64) {
+        if number > 0 {
+            self.say(name, &number.to_string());
+        }
+    }
+
+    fn of_trace(&mut self, row: &Trace<'_>) {
+        self.say("format", row.container);
+        self.number("processors", row.processor_count);
+        self.number("pointer size", row.pointer_size.into());
+        if row.cgroup_known {
+            let limits = [(row.memory_limit_bytes, "bytes"), (row.cpu_limit_millicores, "millicores")];
+            let limits: Vec<String> = limits
+                .iter()
+                .filter_map(|(limit, unit)| Some(format!("{} {unit}", limit.filter(|limit| *limit > 0)?)))
+                .collect();
+            self.say(LIMITS, if limits.is_empty() { "none".to_owned() } else { limits.join(" and ") }.as_str());
+        }
+    }
+
+    fn of_process(&mut self, row: &Process<'_>) {
+        self.say("system", row.os);
+        self.say("architecture", row.arch);
+        self.say("runtime version", row.runtime_version);
+        if !row.runtime_version.is_empty() {
+            // One event has both, so that a runtime of which the version is known has these flags, and no others.
+            self.say(FLAGS, if row.startup_flags.is_empty() { "none" } else { row.startup_flags });
+        }
+    }
+
+    fn of_gc(&mut self, row: &Gc<'_>) {
+        self.number(HEAPS, row.heap_count.into());
+        self.collections += usize::from(row.generation.is_some_and(|generation| generation < 2));
+    }
+
+    fn of_wanted(&mut self, row: &Wanted<'_>) {
+        let number = |number: u64, shown: String| if number > 0 { shown } else { String::new() };
+        let words = [
+            row.provider_name.to_owned(),
+            number(row.keywords, format!("{:#x}", row.keywords)),
+            number(row.level.into(), row.level.to_string()),
+            row.arguments.unwrap_or_default().to_owned(),
+            row.event_ids.unwrap_or_default().to_owned(),
+        ];
+        let words: Vec<String> = words.into_iter().filter(|word| !word.is_empty()).collect();
+        self.say("what was asked for", &words.join(":"));
+    }
+
+    /// What the collector says of its settings: an event that recordings describe themselves, and not always with all of its fields.
+    fn of_settings(&mut self, batch: &RecordBatch) -> Result<()> {
+        let column = |name: &&str| batch.schema_ref().field_with_name(name).is_ok().then(|| Column::of(batch, name));
+        let limits = column(&HARD_LIMIT).transpose()?;
+        let settings = OF_SETTINGS.iter().map_while(column).collect::<Result<Vec<_>>>()?;
+        for row in 0..batch.num_rows() {
+            match limits.as_ref().and_then(|limit| limit.number(row)) {
+                Some(0) => self.say("GC heap hard limit", "none"),
+                Some(limit) => self.say("GC heap hard limit", &format!("{limit} bytes")),
+                None => {}
+            }
+            let numbers: Vec<u64> = settings.iter().map(|column| column.number(row).unwrap_or_default()).collect();
+            if numbers.len() == OF_SETTINGS.len() {
+                self.say(GC_SETTINGS, &settings_in_words(&numbers));
+            }
+        }
+        Ok(())
+    }
+
+    fn fingerprint(mut self) -> BTreeMap<&'static str, String> {
+        // There may be too few collections for one that reports it.
+        if self.is_adapting || self.collections >= ENOUGH_COLLECTIONS {
+            self.say("DATAS", if self.is_adapting { "on" } else { "off" });
+        }
+        if self.is_adapting {
+            // It changes the number of heaps as it goes.
+            self.values.remove(HEAPS);
+        }
+        let joined = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(", ");
+        self.values.into_iter().map(|(name, values)| (name, joined(values))).collect()
+    }
+}
 
 /// What makes the recordings with these keys comparable, in their order: format, processors, limits of the container, width, system, runtime,
 /// mode, heaps, limits and DATAS of the collector, the providers that were recorded, and what `tracequet collect` asked of them.
 pub(super) fn fingerprints(dataset: &Dataset, keys: &[&str]) -> Result<Vec<BTreeMap<&'static str, String>>> {
-    let mut found: Vec<BTreeMap<&'static str, String>> = vec![BTreeMap::new(); keys.len()];
-    for (table, asked) in ASKED {
-        let mut values: Vec<Vec<BTreeSet<String>>> = vec![vec![BTreeSet::new(); asked.len()]; keys.len()];
-        let have = dataset.each_batch(
-            table,
-            keys,
-            |found| columns(found, asked),
-            |place, batch| values.get_mut(place).map_or(Ok(()), |values| add(table, asked, batch, values)),
-        )?;
-        for ((found, values), _) in found.iter_mut().zip(values).zip(have).filter(|(_, has_it)| *has_it) {
-            for ((_, name), values) in asked.iter().zip(values) {
-                found.insert(*name, values.into_iter().collect::<Vec<_>>().join(", "));
-            }
-        }
-    }
-    for (found, is_on) in found.iter_mut().zip(datas(dataset, keys)?) {
-        let Some(is_on) = is_on else { continue };
-        found.insert("DATAS", if is_on { "on" } else { "off" }.to_owned());
-        if is_on {
-            // It changes the number of heaps as it goes.
-            found.remove(HEAPS);
-        }
-    }
-    Ok(found)
-}
-
-/// The columns that are asked for. What a recording describes itself may have other fields.
-fn columns(table: &Table, asked: &[Asked]) -> Result<Vec<&'static str>> {
-    let all: BTreeSet<&str> = asked.iter().flat_map(|(columns, _)| columns.iter().copied()).collect();
-    let mut all: Vec<&str> = all.into_iter().collect();
-    if table.name() == SETTINGS {
+    let mut all: Vec<Said> = keys.iter().map(|_| Said::default()).collect();
+    rows::<Trace<'_>>(dataset, keys, &mut all, |said, row| said.of_trace(&row))?;
+    rows::<Process<'_>>(dataset, keys, &mut all, |said, row| said.of_process(&row))?;
+    rows::<Gc<'_>>(dataset, keys, &mut all, |said, row| said.of_gc(&row))?;
+    rows::<EventType<'_>>(dataset, keys, &mut all, |said, row| said.say("providers", row.provider_name))?;
+    rows::<Wanted<'_>>(dataset, keys, &mut all, |said, row| said.of_wanted(&row))?;
+    rows::<Tuning<'_>>(dataset, keys, &mut all, |said, row| {
+        said.is_adapting |= row.event_name.starts_with("SizeAdaptation") || row.event_name.starts_with("HeapCount");
+    })?;
+    let fields = |table: &Table| {
         let schema = table.scan().batches()?.schema();
-        all.retain(|name| schema.field_with_name(name).is_ok());
-    }
-    Ok(all)
+        let fields = std::iter::once(HARD_LIMIT).chain(OF_SETTINGS);
+        Ok(fields.filter(|name| schema.field_with_name(name).is_ok()).collect())
+    };
+    dataset.each_batch(SETTINGS, keys, fields, |place, batch| {
+        all.get_mut(place).map_or(Ok(()), |said| said.of_settings(batch))
+    })?;
+    Ok(all.into_iter().map(Said::fingerprint).collect())
 }
 
-/// Adds what a batch of a table says.
-fn add(table: &str, asked: &[Asked], batch: &RecordBatch, values: &mut [BTreeSet<String>]) -> Result<()> {
-    let is_of_settings = table == SETTINGS;
-    let is_there = |name: &&str| batch.schema_ref().field_with_name(name).is_ok();
-    for ((columns, name), values) in asked.iter().zip(values) {
-        if is_of_settings && !columns.iter().all(is_there) {
-            continue;
-        }
-        let all = columns.iter().map(|name| Ok((*name, Column::of(batch, name)?))).collect::<Result<Vec<_>>>()?;
-        let mut last = String::new();
-        for row in 0..batch.num_rows() {
-            let text = |(name, column): &(&str, Column<'_>)| match column.text(row) {
-                Some(text) => (!text.is_empty()).then(|| text.to_owned()),
-                None => column.number(row).filter(|number| *number > 0 || is_of_settings).map(|number| match *name {
-                    "keywords" => format!("{number:#x}"),
-                    "hard_limit" if number == 0 => "none".to_owned(),
-                    "memory_limit_bytes" | "hard_limit" => format!("{number} bytes"),
-                    "cpu_limit_millicores" => format!("{number} millicores"),
-                    _ => number.to_string(),
-                }),
-            };
-            // Most rows say what the one before says.
-            if let [(_, column)] = all.as_slice()
-                && row > 0
-                && column.text(row).is_some_and(|text| text == last)
-            {
-                continue;
-            }
-            let mut words: Vec<String> = all.iter().filter_map(text).collect();
-            if *name == LIMITS && !words.is_empty() {
-                words.remove(0);
-                words = vec![if words.is_empty() { "none".to_owned() } else { words.join(" and ") }];
-            }
-            if *name == GC_SETTINGS && !words.is_empty() {
-                let number = |(_, column): &(&str, Column<'_>)| column.number(row).unwrap_or_default();
-                words = vec![settings_in_words(&all.iter().map(number).collect::<Vec<_>>())];
-            }
-            if *name == FLAGS && !words.is_empty() {
-                // One event has both, so that a runtime of which the version is known has these flags, and no others.
-                words = vec![words.get(1).cloned().unwrap_or_else(|| "none".to_owned())];
-            }
-            if !words.is_empty() {
-                last = words.join(":");
-                if !values.contains(&last) {
-                    values.insert(last.clone());
-                }
-            }
-        }
-    }
+/// Reads a table of all recordings.
+fn rows<R: Row>(
+    dataset: &Dataset,
+    keys: &[&str],
+    all: &mut [Said],
+    mut take: impl FnMut(&mut Said, R::Of<'_>),
+) -> Result<()> {
+    let columns = |_: &Table| Ok(R::COLUMNS.to_vec());
+    dataset.each_batch(R::TABLE, keys, columns, |place, batch| {
+        let Some(said) = all.get_mut(place) else { return Ok(()) };
+        rows_of::<R>(batch)?.for_each(|row| take(said, row));
+        Ok(())
+    })?;
     Ok(())
 }
 
@@ -172,41 +216,18 @@ fn settings_in_words(settings: &[u64]) -> String {
     words.join(", ")
 }
 
-/// Whether the collector adapts its heaps to the application (DATAS), which only its tuning events say; nothing where there were too
-/// few collections for one.
-fn datas(dataset: &Dataset, keys: &[&str]) -> Result<Vec<Option<bool>>> {
-    let mut is_on = vec![false; keys.len()];
-    let of_tuning = |_: &Table| Ok(vec!["event_name"]);
-    dataset.each_batch("gc_tuning", keys, of_tuning, |place, batch| {
-        let names = Column::of(batch, "event_name")?;
-        let is_of_datas = |name: &str| name.starts_with("SizeAdaptation") || name.starts_with("HeapCount");
-        if (0..batch.num_rows()).any(|row| names.text(row).is_some_and(is_of_datas)) {
-            is_on.iter_mut().skip(place).take(1).for_each(|is_on| *is_on = true);
-        }
-        Ok(())
-    })?;
-    let mut collections = vec![0; keys.len()];
-    let of_gc = |_: &Table| Ok(vec!["generation"]);
-    dataset.each_batch("gc", keys, of_gc, |place, batch| {
-        let generation = Column::of(batch, "generation")?;
-        // Full ones report it only when they change something.
-        let ephemeral = (0..batch.num_rows()).filter(|row| generation.number(*row).is_some_and(|g| g < 2)).count();
-        collections.iter_mut().skip(place).take(1).for_each(|collections| *collections += ephemeral);
-        Ok(())
-    })?;
-    let of_one = |(is_on, collections): (bool, usize)| match is_on {
-        true => Some(true),
-        false => (collections >= ENOUGH_COLLECTIONS).then_some(false),
-    };
-    Ok(is_on.into_iter().zip(collections).map(of_one).collect())
-}
-
 /// Why runs cannot be compared, if they cannot.
-pub fn incomparable(new: &[Run], base: &[Run]) -> Option<String> {
-    let of = |runs: &[Run], name: &str| -> BTreeSet<String> {
-        runs.iter().filter_map(|run| run.fingerprint.get(name)).filter(|value| !value.is_empty()).cloned().collect()
+pub fn incomparable<R: Borrow<Run>>(new: &[R], base: &[R]) -> Option<String> {
+    let of = |runs: &[R], name: &str| -> BTreeSet<String> {
+        runs.iter()
+            .map(R::borrow)
+            .filter_map(|run| run.fingerprint.get(name))
+            .filter(|value| !value.is_empty())
+            .cloned()
+            .collect()
     };
-    let names: BTreeSet<&str> = new.iter().chain(base).flat_map(|run| run.fingerprint.keys().copied()).collect();
+    let names: BTreeSet<&str> =
+        new.iter().chain(base).map(R::borrow).flat_map(|run| run.fingerprint.keys().copied()).collect();
     names.into_iter().find_map(|name| {
         let (own, theirs) = (of(new, name), of(base, name));
         let differs = !own.is_empty() && !theirs.is_empty() && own != theirs;

@@ -9,8 +9,8 @@ pub(crate) mod spans;
 mod spilled;
 
 pub(crate) use numbers::Numbers;
-pub(crate) use read::ReadCollections;
 pub use read::TABLES;
+pub(crate) use read::{MovedRow, ReadCollections, SurvivingRow};
 pub use rules::{Bound, Collection, Doubt, Range, collects, leaves};
 pub(crate) use rules::{Effect, LARGE, NO_GENERATION, Place, Said, agreed, as_span, bounds, shadows};
 pub use spilled::SpilledCollections;

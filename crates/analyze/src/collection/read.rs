@@ -28,11 +28,25 @@ row! {
 }
 
 row! {
-    struct SurvivingRow of gc_surviving_range { gc_id, range_start, range_length, length_kind }
+    pub(crate) struct SurvivingRow of gc_surviving_range { gc_id, range_start, range_length, length_kind }
+}
+
+impl SurvivingRow<'_> {
+    pub(crate) fn range(&self) -> Range {
+        let (start, length) = (self.range_start, self.range_length);
+        Range { start, new_start: start, length, clamped: self.length_kind == "clamped" }
+    }
 }
 
 row! {
-    struct MovedRow of gc_moved_range { gc_id, old_range_start, new_range_start, range_length, length_kind }
+    pub(crate) struct MovedRow of gc_moved_range { gc_id, old_range_start, new_range_start, range_length, length_kind }
+}
+
+impl MovedRow<'_> {
+    pub(crate) fn range(&self) -> Range {
+        let (start, new_start, length) = (self.old_range_start, self.new_range_start, self.range_length);
+        Range { start, new_start, length, clamped: self.length_kind == "clamped" }
+    }
 }
 
 struct Gc {
@@ -103,20 +117,14 @@ fn fill(recording: &Recording<'_>, some: &mut [Gc]) -> Result<()> {
         let is_end = row.phase == "end";
         place(row.gc_id, &mut |gc| if is_end { gc.after.push(bound) } else { gc.before.push(bound) })
     })?;
-    recording.scan::<SurvivingRow<'_>>()?.between("gc_id", ids.clone()).each::<SurvivingRow<'_>>(|row| {
-        let (start, length, clamped) = (row.range_start, row.range_length, row.length_kind == "clamped");
-        let range = Range { start, new_start: start, length, clamped };
-        place(row.gc_id, &mut |gc| gc.ranges.push(range))
-    })?;
-    recording.scan::<MovedRow<'_>>()?.between("gc_id", ids).each::<MovedRow<'_>>(|row| {
-        let range = Range {
-            start: row.old_range_start,
-            new_start: row.new_range_start,
-            length: row.range_length,
-            clamped: row.length_kind == "clamped",
-        };
-        place(row.gc_id, &mut |gc| gc.ranges.push(range))
-    })
+    recording
+        .scan::<SurvivingRow<'_>>()?
+        .between("gc_id", ids.clone())
+        .each::<SurvivingRow<'_>>(|row| place(row.gc_id, &mut |gc| gc.ranges.push(row.range())))?;
+    recording
+        .scan::<MovedRow<'_>>()?
+        .between("gc_id", ids)
+        .each::<MovedRow<'_>>(|row| place(row.gc_id, &mut |gc| gc.ranges.push(row.range())))
 }
 
 fn collections(recording: &Recording<'_>) -> Result<Vec<Gc>> {

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::read::{Column, Recording};
+use tracequet_dataset::error::Result;
+use tracequet_dataset::read::Recording;
+use tracequet_dataset::read::rows::Row;
 
-use crate::held;
+use crate::{collection, held};
 
 /// A range with where it went.
 #[derive(Clone, Copy, Debug)]
@@ -28,57 +29,48 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// Reads the ranges of the collections that have a place in `wanted`. `old` and `new` are the columns of the starts before
-    /// and after.
-    pub fn read<T: Sync>(
+    /// Reads the ranges of the collections that have a place in `wanted`. `said` says what a row is: the collection, and the range.
+    pub fn read<R: Row, T>(
         recording: &Recording<'_>,
-        table: &str,
-        old: &str,
-        new: &str,
         wanted: &HashMap<u32, T>,
+        said: impl Fn(R::Of<'_>) -> (u32, collection::Range),
     ) -> Result<Ranges> {
         let mut ranges = Ranges::default();
         let (Some(first), Some(last)) = (wanted.keys().min(), wanted.keys().max()) else { return Ok(ranges) };
-        let table = recording.table(table)?;
-        let mut names = vec!["gc_id", old, new, "range_length", "length_kind"];
-        names.dedup();
-        let scan = table.scan().columns(names).between("gc_id", u64::from(*first)..=u64::from(*last));
-        let wrong = || {
-            let what = "a column of ranges has nulls, or is of another type".into();
-            Error::Dataset { path: table.path().to_owned(), what, expected: "columns as the schema has them".into() }
-        };
-        for batch in scan.batches()? {
-            let batch = batch?;
-            let numbers = |name: &str| Column::of(&batch, name)?.u64s().ok_or_else(wrong);
-            let ids = Column::of(&batch, "gc_id")?.u32s().ok_or_else(wrong)?;
-            let (starts, new_starts, lengths) = (numbers(old)?, numbers(new)?, numbers("range_length")?);
-            let kinds = Column::of(&batch, "length_kind")?;
-            let has_clamped = kinds.may_have("clamped");
-            let mut row = 0;
-            for run in ids.chunk_by(|a, b| a == b) {
-                let rows = row..row + run.len();
-                row = rows.end;
-                let Some(id) = run.first().filter(|id| wanted.contains_key(id)) else { continue };
-                let at = ranges.starts.len();
-                for (from, to) in
-                    [(starts, &mut ranges.starts), (new_starts, &mut ranges.new_starts), (lengths, &mut ranges.lengths)]
-                {
-                    to.extend_from_slice(from.get(rows.clone()).unwrap_or_default());
+        // Rows of one collection follow each other: which one it is, whether it is wanted, and where its rows begin.
+        let mut open: Option<(u32, bool, usize)> = None;
+        recording.scan::<R>()?.between("gc_id", u64::from(*first)..=u64::from(*last)).each::<R>(|row| {
+            let (gc_id, range) = said(row);
+            let is_wanted = match open {
+                Some((id, is_wanted, _)) if id == gc_id => is_wanted,
+                _ => {
+                    ranges.end(open);
+                    let is_wanted = wanted.contains_key(&gc_id);
+                    open = Some((gc_id, is_wanted, ranges.starts.len()));
+                    is_wanted
                 }
-                if has_clamped {
-                    let clamped = rows.clone().filter(|row| kinds.text(*row) == Some("clamped"));
-                    ranges.clamped.extend(clamped.map(|row| row - rows.start + at));
-                }
-                let place = at..ranges.starts.len();
-                let runs = ranges.runs.entry(*id).or_default();
-                match runs.last_mut().filter(|last| last.end == place.start) {
-                    Some(last) => last.end = place.end,
-                    None => runs.push(place),
-                }
+            };
+            if is_wanted {
+                ranges.clamped.extend(range.clamped.then_some(ranges.starts.len()));
+                ranges.starts.push(range.start);
+                ranges.new_starts.push(range.new_start);
+                ranges.lengths.push(range.length);
             }
-            held(recording, table.name(), ranges.starts.len() as u64, 24)?;
-        }
+            held(recording, R::TABLE, ranges.starts.len() as u64, 24)
+        })?;
+        ranges.end(open);
         Ok(ranges)
+    }
+
+    /// The rows of a collection have ended.
+    fn end(&mut self, open: Option<(u32, bool, usize)>) {
+        let Some((gc_id, true, from)) = open else { return };
+        let place = from..self.starts.len();
+        let runs = self.runs.entry(gc_id).or_default();
+        match runs.last_mut().filter(|last| last.end == place.start) {
+            Some(last) => last.end = place.end,
+            None => runs.push(place),
+        }
     }
 
     /// The first range of a collection that holds an address.
