@@ -102,7 +102,7 @@ def growing(program, folder, counts):
                 answers = pool.apply(asked, (lake, tables))
             for question, seconds in answers.items():
                 print(f"- {question}: {seconds:.2f} s")
-            for what in (["stats", lake, "--latest"], ["compare", lake, lake]):
+            for what in (["stats", lake, "--latest"], ["diff", lake, lake]):
                 seconds, cpu, peak = run([program, *what])
                 print(f"- `tracequet {what[0]}`: {seconds:.2f} s, {cpu:.2f} s of processor time, {peak:.0f} MB")
 

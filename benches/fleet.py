@@ -124,13 +124,13 @@ def main():
         seconds, cpu, peak = run([program, "convert", "-q", "--append", "--jobs", "0", "--tables", arguments.tables, "--label", "branch=main", recordings, "-o", lake])
         number, size = files_of(lake)
         print(f"{arguments.real} recordings: {seconds:.1f} s, {number:,} files, {size:,.1f} MB")
-        stats = timed([program, "compare", lake, lake])
-        print(f"- `compare` of it with itself: {stats[0]:.2f} s, {stats[1]:.2f} s of processor time")
+        stats = timed([program, "diff", lake, lake])
+        print(f"- `diff` of it with itself: {stats[0]:.2f} s, {stats[1]:.2f} s of processor time")
         seconds, cpu, peak = run([program, "dataset", "compact", lake, "--grace", "0"])
         number, size = files_of(lake)
         print(f"- `dataset compact`: {seconds:.1f} s, {cpu:.1f} s of processor time, {peak:.0f} MB at the peak; then {number:,} files, {size:,.1f} MB")
-        stats = timed([program, "compare", lake, lake])
-        print(f"- `compare` then: {stats[0]:.2f} s, {stats[1]:.2f} s of processor time\n")
+        stats = timed([program, "diff", lake, lake])
+        print(f"- `diff` then: {stats[0]:.2f} s, {stats[1]:.2f} s of processor time\n")
         one = made(folder / "one", 1, [arguments.sample]) / f"{Path(arguments.sample).stem}-00001.nettrace"
         rules = folder / "rules.toml"
         rules.write_text(RULES)

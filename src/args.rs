@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracequet::{AddressType, Compression, DatasetLayout, Format};
 
-use super::check::{CheckArgs, CompareArgs};
+use super::check::CheckArgs;
 use super::cohorts::CohortsArgs;
 use super::dataset::DatasetArgs;
 use super::diff::DiffArgs;
@@ -139,11 +139,8 @@ pub enum Command {
     /// Check rules about the metrics of recordings: bounds, and comparisons with a baseline
     #[command(long_about = super::check::ABOUT, after_help = super::check::EXAMPLES)]
     Check(CheckArgs),
-    /// Compare the metrics of recordings with those of others
-    #[command(long_about = super::check::COMPARE_ABOUT, after_help = super::check::COMPARE_EXAMPLES)]
-    Compare(CompareArgs),
     /// Show what changed between recordings: own methods, heap, findings, metrics
-    #[command(long_about = super::diff::ABOUT, after_help = super::diff::EXAMPLES)]
+    #[command(alias = "compare", long_about = super::diff::ABOUT, after_help = super::diff::EXAMPLES)]
     Diff(DiffArgs),
     /// List, remove, label, expire, compact or verify the recordings of a dataset, or repair its summary
     #[command(after_help = super::dataset::EXAMPLES)]

@@ -1,21 +1,20 @@
-//! `tracequet check` and `tracequet compare`: compare runs with rules and with other runs.
+//! `tracequet check`: holds runs against rules.
 
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tracequet::Error;
-use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check, compare, incomparable};
+use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check};
 use tracequet::analyze::rules;
 use tracequet::report::TABLES;
 
 use super::check_report::{self, Facts, MAX_MARKDOWN};
-use super::names::Names;
 use super::output::{Outcome, print_note, print_result};
 use super::page::page_of;
-use super::stats::{Source, shown};
+use super::stats::Source;
 use super::terminal::{self, ColorArg};
-use super::text::{Color, Columns, clean, wrapped};
+use super::text::clean;
 
 pub const ABOUT: &str = "\
 Checks the rules of a file on recordings. A rule may compare them with other recordings. Each recording is a run, and the runs \
@@ -29,10 +28,6 @@ Exit codes:
 
 Rules of severity warn set no exit code.";
 
-pub const COMPARE_ABOUT: &str = "\
-Compares all metrics of recordings with those of others: medians, and whether their difference is significant (by the test \
-of Mann and Whitney over the runs).";
-
 pub const EXAMPLES: &str = "\
 Examples:
   tracequet check lake --rules perf.toml
@@ -40,12 +35,6 @@ Examples:
   tracequet check lake --rules perf.toml --baseline branch=main --report report.html
   tracequet check lake --rules perf.toml --baseline branch=main --last 20 --by commit --since 30d
   tracequet check lake --rules perf.toml --new commit=1a2b3c --baseline 'branch=main,commit!=1a2b3c'";
-
-pub const COMPARE_EXAMPLES: &str = "\
-Examples:
-  tracequet compare before.nettrace after.nettrace
-  tracequet compare lake-of-main lake-of-branch
-  tracequet compare lake --baseline branch=main --new branch=feature";
 
 /// Bytes that a file of rules may have.
 const MAX_RULES: u64 = 1 << 20;
@@ -82,28 +71,6 @@ pub struct CheckArgs {
     /// Write a page of what was checked, with the result at its top: of the recording, or of all recordings of the dataset
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub json: bool,
-    /// Colour the verdicts
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorArg::Auto)]
-    pub color: ColorArg,
-}
-
-#[derive(Debug, Args)]
-pub struct CompareArgs {
-    /// Dataset or recording to compare with; with --baseline and --new, the dataset of both
-    #[arg(value_name = "BASE")]
-    pub base: PathBuf,
-    /// Dataset or recording that is compared
-    #[arg(value_name = "NEW", required_unless_present_all = ["baseline", "select_new"])]
-    pub new: Option<PathBuf>,
-    /// Recordings of BASE, by their labels
-    #[arg(long, value_name = "LABELS", value_parser = labels)]
-    pub baseline: Option<Labels>,
-    /// Recordings of NEW (or of BASE), by their labels
-    #[arg(long = "new", id = "select_new", value_name = "LABELS", value_parser = labels)]
-    pub select_new: Option<Labels>,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
@@ -256,69 +223,4 @@ fn outcome(findings: &[Finding]) -> Outcome {
         Some(Verdict::Undecided) => Outcome::Losses,
         Some(Verdict::Passed) | None => Outcome::Whole,
     }
-}
-
-/// Prints all figures of two sets of runs.
-pub fn run_compare(args: &CompareArgs) -> anyhow::Result<Outcome> {
-    let labels = |labels: &Option<Labels>| labels.as_ref().map_or_else(Vec::new, |labels| labels.0.clone());
-    let source = Source::open(&args.base)?;
-    let base = source.labelled(&labels(&args.baseline))?;
-    let new = match &args.new {
-        Some(path) => {
-            let source = Source::open(path)?;
-            source.note_what_is_missing()?;
-            source.labelled(&labels(&args.select_new))?
-        }
-        None => source.labelled(&labels(&args.select_new))?,
-    };
-    if base.is_empty() || new.is_empty() {
-        return Err(Error::Usage("the baseline or the new set is empty".into()).into());
-    }
-    source.note_what_is_missing()?;
-    let why = incomparable(&new, &base);
-    if let Some(why) = &why {
-        print_note(&format!("tracequet: {}\n", clean(why)))?;
-    }
-    let all = compare(&base, &new)?;
-    let text = if args.json {
-        let rows: Vec<_> = all
-            .iter()
-            .map(|d| {
-                serde_json::json!({
-                    "metric": d.metric, "baseline": d.baseline, "value": d.value, "chance": d.chance, "what": d.what,
-                })
-            })
-            .collect();
-        serde_json::to_string_pretty(&serde_json::json!({ "incomparable": why, "metrics": rows }))? + "\n"
-    } else {
-        let mut columns = Columns::new(&["what", "metric", ">before", ">now", ">change", ">chance"]).fitting(&[1], 0);
-        let names = Names::of(all.iter().map(|d| d.metric.as_str()));
-        let is_colored = args.color.is_wanted();
-        for d in &all {
-            let value = |value: Option<f64>| value.map_or_else(String::new, |value| shown(&d.metric, value));
-            let color = match d.what {
-                "worse" => Some(Color::Red),
-                "better" => Some(Color::Green),
-                _ => None,
-            };
-            let cells = [
-                d.what.to_owned(),
-                clean(&names.shown(&d.metric)),
-                value(d.baseline),
-                value(d.value),
-                check_report::change(d.baseline, d.value),
-                d.chance.map_or_else(String::new, |chance| format!("{chance:.3}")),
-            ];
-            columns.colored(cells, color.filter(|_| is_colored));
-        }
-        let mut out = format!("{} runs before, {} now\n", base.len(), new.len());
-        if all.iter().all(|d| d.chance.is_none()) {
-            let few = "too few runs for a significance test; it needs 4 on each side";
-            wrapped(few, terminal::width() - 2).for_each(|line| out.push_str(&format!("  {line}\n")));
-        }
-        columns.print_within(terminal::width(), &mut out);
-        out
-    };
-    let losses = why.is_some() || base.iter().chain(&new).any(|run| run.has_losses);
-    Outcome::with_losses(losses).printed(print_result(&text))
 }

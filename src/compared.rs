@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tracequet::Error;
-use tracequet::analyze::check::{Run, incomparable, runs};
+use tracequet::analyze::check::{FINGERPRINT_TABLES, incomparable, runs};
 use tracequet::analyze::diff::{By, Difference, Measured, Measurer, Options, difference, tables};
 use tracequet::analyze::heap::{self, Snapshot, snapshots};
 use tracequet::dataset::read::Recording;
@@ -13,6 +13,7 @@ use super::heap_diff::{self, HeapChange};
 use super::opened::{self, Opened};
 use super::output::print_note;
 use super::own::OwnArgs;
+use super::stats::note_missing_metrics;
 use super::stored::note_damaged;
 use super::text::clean;
 
@@ -22,6 +23,8 @@ struct Side<'s> {
     /// The last walk of the heap of each recording that has one.
     walks: Vec<(Recording<'s>, Snapshot)>,
     notes: Vec<String>,
+    /// Whether a recording could not be read.
+    has_failed: bool,
 }
 
 /// Two recordings, or two sets of them, that were compared.
@@ -32,6 +35,8 @@ pub struct Compared {
     pub heap: Option<HeapChange>,
     /// Why they cannot be compared.
     pub incomparable: Option<String>,
+    /// Whether a recording could not be read.
+    has_failed: bool,
     /// What was left out, and why.
     pub notes: Vec<String>,
 }
@@ -40,7 +45,7 @@ impl Compared {
     /// Whether something is missing on a side, or the sides cannot be compared.
     pub fn has_losses(&self) -> bool {
         let has_losses = |side: &[Measured]| side.iter().any(|measured| measured.run.has_losses);
-        self.incomparable.is_some() || has_losses(&self.base) || has_losses(&self.new)
+        self.incomparable.is_some() || self.has_failed || has_losses(&self.base) || has_losses(&self.new)
     }
 
     /// Writes to standard error why they cannot be compared, and what was left out.
@@ -66,22 +71,23 @@ pub fn compared(base: Chosen<'_>, new: Chosen<'_>, by: By, options: Options, mem
     let difference = difference(&base.measured, &new.measured, options)?;
     let mut notes = [base.notes, new.notes].concat();
     let heap = heap_change(&base.walks, &new.walks, memory, &mut notes)?;
-    let of = |side: &[Measured]| side.iter().map(|measured| measured.run.clone()).collect::<Vec<Run>>();
-    let incomparable = incomparable(&of(&new.measured), &of(&base.measured));
-    Ok(Compared { base: base.measured, new: new.measured, difference, heap, incomparable, notes })
+    let incomparable = incomparable(&new.measured, &base.measured);
+    let has_failed = base.has_failed || new.has_failed;
+    Ok(Compared { base: base.measured, new: new.measured, difference, heap, incomparable, has_failed, notes })
 }
 
 /// Opens a side: a recording, a dataset, a directory of recordings, or a pattern. `others` are tables that are needed beside those
 /// that are compared.
 pub fn open(input: &Path, others: &[&'static str], own: &OwnArgs) -> anyhow::Result<Opened> {
     let mut wanted = tables();
-    wanted.extend(heap::TABLES.iter().chain(others));
+    wanted.extend(heap::TABLES.iter().chain(&FINGERPRINT_TABLES).chain(others));
     wanted.sort_unstable();
     wanted.dedup();
     let opened = opened::open_all(input, &wanted, own.patterns())?;
     if !opened.is_converted() {
         note_damaged(&opened.dataset, input)?;
     }
+    note_missing_metrics(&opened)?;
     Ok(opened)
 }
 
@@ -89,10 +95,11 @@ fn side<'s>(opened: &'s Opened, wanted: Option<&Labels>, measurer: &mut Measurer
     let none = Labels::default();
     let mut all = runs(&opened.dataset, wanted.unwrap_or(&none).tests(), None)?;
     all.sort_by(|a, b| (&a.start, &a.trace_id).cmp(&(&b.start, &b.trace_id)));
-    let mut side = Side { measured: Vec::new(), walks: Vec::new(), notes: Vec::new() };
+    let mut side = Side { measured: Vec::new(), walks: Vec::new(), notes: Vec::new(), has_failed: false };
     for run in all {
         if run.is_failed {
             side.notes.push(format!("{} could not be read and is left out", run.trace_id));
+            side.has_failed = true;
             continue;
         }
         let recording = opened.dataset.recording(Some(&run.trace_id))?;

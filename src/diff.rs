@@ -10,16 +10,19 @@ use super::compared::{compared, open};
 use super::diff_report::{self, Report};
 use super::output::{Outcome, print_result};
 use super::own::OwnArgs;
-use super::{terminal, values};
+use super::terminal::{self, ColorArg};
+use super::values;
 
 pub const ABOUT: &str = "\
-Shows what changed between two recordings, or two sets of recordings: CPU time, allocations, exceptions, waits for locks and other \
-waits by your own methods, types on the heap with what holds those that are more, findings, and metrics. Amounts are divided by \
+Shows what changed between two recordings, or two sets of recordings: findings, metrics (first those that users wait for), CPU time, \
+allocations, exceptions, waits for locks and other waits by your own methods, and types on the heap with what holds those that are \
+more. Amounts are divided by \
 requests where all recordings have them, else by seconds. What a side did not record is reported, and never counts as zero. \
 docs/DIFF.md describes the output.
 
 BASE and NEW are recordings, datasets made by convert, directories of recordings, or quoted patterns such as 'before/*.nettrace'. \
-Of several recordings medians are compared, by the test of Mann and Whitney where there are four or more on each side.";
+Of several recordings medians are compared, by the test of Mann and Whitney where there are four or more on each side. With fewer \
+nothing says which changes chance made: they are marked '?', and small ones are left out.";
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -61,6 +64,9 @@ pub struct DiffArgs {
     /// The same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
+    /// Colour what is better or worse
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorArg::Auto)]
+    pub color: ColorArg,
     /// Memory limit for the graph of a heap, as of tracequet heap; a larger heap is left out
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = values::size)]
     pub memory: u64,
@@ -119,7 +125,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     compared.print_notes()?;
     let losses = compared.has_losses();
     let beside = if args.by == ByArg::Method { "innermost" } else { "type" };
-    let report = Report { compared, noise: args.noise, beside, all: args.all };
+    let report = Report { compared, noise: args.noise, beside, all: args.all, is_colored: args.color.is_wanted() };
     let text = match if args.json { DiffFormat::Json } else { args.format } {
         DiffFormat::Text => diff_report::text(&report, terminal::width()),
         DiffFormat::Json => diff_report::json(&report)?,

@@ -4,10 +4,10 @@ use std::fmt::Write;
 
 use serde_json::{Value as Json, json};
 use tracequet::analyze::diff::{
-    Absent, Difference, FindingChange, Measured, MetricChange, Per, Row, Section, Side, SideFinding, Value,
+    Absent, Difference, FindingChange, Measured, MetricChange, MetricRow, Per, Row, Section, Side, SideFinding, Value,
 };
 use tracequet::analyze::samples::median;
-use tracequet::report::changes::{amount, own_method, side_of, signed, title};
+use tracequet::report::changes::{amount, own_method, side_of, signed, title, way};
 
 use super::check_report;
 use super::compared::Compared;
@@ -15,15 +15,18 @@ use super::heap_diff::{self, HeapChange};
 use super::markdown::code;
 use super::names::Names;
 use super::stats::shown;
-use super::text::{Columns, clean, count, counted, duration, wrapped};
+use super::text::{Color, Columns, clean, count, counted, duration, wrapped};
 
 /// Version of the JSON: it rises when a field changes its meaning or goes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Rows of all parts together that are shown without --all, and of one part at least.
 const ROWS: usize = 30;
 const LEAST_ROWS: usize = 3;
 const MOST_ROWS: usize = 10;
+
+/// Types of a heap that are shown without --all, where nothing else is.
+const MOST_TYPES: usize = 25;
 
 /// What there is to say.
 pub struct Report {
@@ -32,6 +35,7 @@ pub struct Report {
     /// The head of what stands beside the own method.
     pub beside: &'static str,
     pub all: bool,
+    pub is_colored: bool,
 }
 
 /// A part of the output: a sentence, a table, and sentences below it.
@@ -51,14 +55,76 @@ fn chance(chance: Option<f64>) -> String {
     chance.map_or_else(String::new, |chance| format!("{chance:.3}"))
 }
 
+fn color_of(way: &str) -> Option<Color> {
+    match way {
+        "worse" | "came" => Some(Color::Red),
+        "better" | "went" => Some(Color::Green),
+        _ => None,
+    }
+}
+
 impl Report {
+    /// What users feel comes before what the program does.
     fn parts(&self) -> Vec<Part> {
-        let mut parts: Vec<Part> =
-            self.compared.difference.sections.iter().filter_map(|section| self.section(section)).collect();
-        parts.extend(self.compared.heap.as_ref().map(heap));
-        parts.push(findings(&self.compared.difference.findings));
-        parts.push(metrics(&self.compared.difference.metrics));
+        let mut parts = vec![self.findings(), self.metrics()];
+        parts.extend(self.compared.difference.sections.iter().filter_map(|section| self.section(section)));
+        parts.extend(self.compared.heap.as_ref().map(|change| heap(change, self.all)));
         parts
+    }
+
+    fn findings(&self) -> Part {
+        let side = |side: &SideFinding| match side.score {
+            Some(score) => format!("{} {score:.0}", side.verdict.word()),
+            None => side.verdict.word().to_owned(),
+        };
+        let all = &self.compared.difference.findings;
+        let none = String::new;
+        let cells = |change: &FindingChange| {
+            let (own, sentence) = (change.finding.own_method.as_deref(), &change.finding.sentence);
+            let what = way(change.what, change.toward).replace('_', " ");
+            let (own, sentence) = (own.map_or_else(none, clean), clean(sentence));
+            let (base, new) = (side(&change.base), side(&change.new));
+            [what, base, new, chance(change.chance), change.rule.clone(), own, sentence, none()]
+        };
+        let rows: Vec<[String; 8]> = all.iter().filter(|change| self.all || !change.is_noise).map(cells).collect();
+        Part {
+            title: "Findings",
+            head: if all.is_empty() { "the same on both sides".to_owned() } else { String::new() },
+            heads: ["", "before", "now", ">chance", "rule", "own method", "sentence", ""],
+            noise: all.len() - rows.len(),
+            rows,
+            names: &[5, 6],
+            below: Vec::new(),
+        }
+    }
+
+    fn metrics(&self) -> Part {
+        let all = &self.compared.difference.metrics;
+        let names = Names::of(all.iter().map(|row| row.change.metric.as_str()));
+        let none = String::new;
+        let cells = |MetricRow { change, .. }: &MetricRow| {
+            let value = |value: Option<f64>| value.map_or_else(String::new, |value| shown(&change.metric, value));
+            [
+                way(change.what, change.toward),
+                clean(&names.shown(&change.metric)),
+                value(change.base),
+                value(change.new),
+                check_report::change(change.base, change.new),
+                chance(change.chance),
+                none(),
+                none(),
+            ]
+        };
+        let rows: Vec<[String; 8]> = all.iter().filter(|row| self.all || !row.is_noise).map(cells).collect();
+        Part {
+            title: "Metrics",
+            head: if rows.is_empty() { "none changed".to_owned() } else { "of whole recordings".to_owned() },
+            heads: ["", "metric", ">before", ">now", ">change", ">chance", "", ""],
+            noise: 0,
+            rows,
+            names: &[1],
+            below: Vec::new(),
+        }
     }
 
     /// Nothing where no side has anything.
@@ -115,21 +181,31 @@ impl Report {
             Per::Second => "Amounts are divided by seconds",
             _ => "Amounts are those of a recording",
         };
-        let noise = if self.all {
-            "all rows are shown".to_owned()
-        } else {
-            let percent = self.noise * 100.0;
-            format!("changes of less than {percent} %, and those that chance may have made, are left out (--all)")
+        let percent = self.noise * 100.0;
+        let noise = match (self.all, self.compared.difference.is_tested) {
+            (true, _) => "all rows are shown".to_owned(),
+            (_, true) => {
+                format!("changes of less than {percent} %, and those that chance may have made, are left out (--all)")
+            }
+            (_, false) => {
+                format!("changes of less than {percent} % of a row, 1 % of its part or 1 ms/s are left out (--all)")
+            }
         };
-        vec![
+        let mut all = vec![
             format!("Before: {}. Now: {}.", of(&self.compared.base), of(&self.compared.new)),
             format!("{by}; {noise}."),
-        ]
+        ];
+        if !self.compared.difference.is_tested {
+            let few =
+                "Fewer than 4 recordings on a side: chance may have made any of these changes, and no test says which";
+            all.push(format!("{few} (?)."));
+        }
+        all
     }
 }
 
-fn heap(change: &HeapChange) -> Part {
-    let rows = change.types.iter().filter(|change| !change.is_noise());
+fn heap(change: &HeapChange, all: bool) -> Part {
+    let rows = change.types.iter().filter(|change| all || !change.is_noise());
     let rows: Vec<[String; 8]> = rows.map(heap_diff::cells).collect();
     Part {
         title: "Heap",
@@ -139,55 +215,6 @@ fn heap(change: &HeapChange) -> Part {
         rows,
         names: &[7],
         below: change.held.iter().map(heap_diff::holder).collect(),
-    }
-}
-
-fn findings(all: &[FindingChange]) -> Part {
-    let side = |side: &SideFinding| match side.score {
-        Some(score) => format!("{} {score:.0}", side.verdict.word()),
-        None => side.verdict.word().to_owned(),
-    };
-    let none = String::new;
-    let cells = |change: &FindingChange| {
-        let (own, sentence) = (change.finding.own_method.as_deref(), &change.finding.sentence);
-        let what = change.what.replace('_', " ");
-        let (own, sentence) = (own.map_or_else(none, clean), clean(sentence));
-        [what, side(&change.base), side(&change.new), change.rule.clone(), own, sentence, none(), none()]
-    };
-    Part {
-        title: "Findings",
-        head: if all.is_empty() { "the same on both sides".to_owned() } else { String::new() },
-        heads: ["", "before", "now", "rule", "own method", "sentence", "", ""],
-        rows: all.iter().map(cells).collect(),
-        names: &[4, 5],
-        noise: 0,
-        below: Vec::new(),
-    }
-}
-
-fn metrics(all: &[MetricChange]) -> Part {
-    let names = Names::of(all.iter().map(|change| change.metric.as_str()));
-    let none = String::new;
-    let cells = |change: &MetricChange| {
-        [
-            change.what.to_owned(),
-            clean(&names.shown(&change.metric)),
-            shown(&change.metric, change.base),
-            shown(&change.metric, change.new),
-            check_report::change(Some(change.base), Some(change.new)),
-            chance(change.chance),
-            none(),
-            none(),
-        ]
-    };
-    Part {
-        title: "Metrics",
-        head: if all.is_empty() { "none changed".to_owned() } else { "of whole recordings".to_owned() },
-        heads: ["", "metric", ">before", ">now", ">change", ">chance", "", ""],
-        rows: all.iter().map(cells).collect(),
-        names: &[1],
-        noise: 0,
-        below: Vec::new(),
     }
 }
 
@@ -211,7 +238,8 @@ fn rest(part: &Part, room: usize) -> Option<String> {
 
 /// Without changes the head says so.
 fn heading(part: &Part) -> String {
-    let none = if part.rows.is_empty() && part.noise > 0 { "; no change" } else { "" };
+    let is_unchanged = part.rows.is_empty() && (part.noise > 0 || part.title == "Heap");
+    let none = if is_unchanged { "; no change" } else { "" };
     let between = if part.head.is_empty() { "" } else { ": " };
     format!("{}{between}{}{none}", part.title, part.head)
 }
@@ -225,18 +253,33 @@ pub fn text(report: &Report, width: usize) -> String {
     let room = room(&parts, report.all);
     for part in &parts {
         out.push('\n');
-        wrapped(&heading(part), width).for_each(|line| out.push_str(&format!("{line}\n")));
-        if !part.rows.is_empty() {
-            let is_of_findings = part.title == "Findings";
-            let mut columns = Columns::new(&part.heads).fitting(part.names, if is_of_findings { 3 } else { 0 });
-            part.rows.iter().take(room).for_each(|row| columns.row(row.clone()));
-            columns.print_within(width, &mut out);
+        part.print(room, report.is_colored, width, &mut out);
+    }
+    out
+}
+
+/// What grew between two heap dumps, for `tracequet heap --base`.
+pub fn heap_text(change: &HeapChange, all: bool, width: usize) -> String {
+    let mut out = String::new();
+    heap(change, all).print(if all { usize::MAX } else { MOST_TYPES }, false, width, &mut out);
+    out
+}
+
+impl Part {
+    fn print(&self, room: usize, is_colored: bool, width: usize, out: &mut String) {
+        wrapped(&heading(self), width).for_each(|line| out.push_str(&format!("{line}\n")));
+        if !self.rows.is_empty() {
+            let is_of_findings = self.title == "Findings";
+            let mut columns = Columns::new(&self.heads).fitting(self.names, if is_of_findings { 3 } else { 0 });
+            for row in self.rows.iter().take(room) {
+                columns.colored(row.clone(), row.first().and_then(|way| color_of(way)).filter(|_| is_colored));
+            }
+            columns.print_within(width, out);
         }
-        for line in rest(part, room).iter().chain(&part.below) {
+        for line in rest(self, room).iter().chain(&self.below) {
             wrapped(line, width.saturating_sub(2)).for_each(|line| out.push_str(&format!("  {line}\n")));
         }
     }
-    out
 }
 
 pub fn markdown(report: &Report) -> String {
@@ -275,7 +318,7 @@ pub fn markdown(report: &Report) -> String {
 }
 
 pub fn json(report: &Report) -> anyhow::Result<String> {
-    let Difference { per, sections, findings, metrics, .. } = &report.compared.difference;
+    let Difference { per, sections, findings, metrics, is_tested, .. } = &report.compared.difference;
     let recording = |measured: &Measured| {
         json!({
             "trace_id": measured.run.trace_id, "labels": measured.run.labels, "seconds": measured.seconds,
@@ -286,14 +329,16 @@ pub fn json(report: &Report) -> anyhow::Result<String> {
     let finding = |change: &FindingChange| {
         let side = |side: &SideFinding| json!({ "verdict": side.verdict.word(), "score": side.score, "recordings": side.recordings });
         json!({
-            "rule": change.rule, "what": change.what, "base": side(&change.base), "new": side(&change.new),
+            "rule": change.rule, "what": change.what, "toward": change.toward, "base": side(&change.base),
+            "new": side(&change.new), "chance": change.chance, "is_noise": change.is_noise,
             "sentence": change.finding.sentence, "own_method": change.finding.own_method,
             "subject": change.finding.subject, "next_step": change.finding.next_step, "doc": change.finding.doc,
         })
     };
-    let metric = |change: &MetricChange| {
+    let metric = |MetricRow { change, is_noise, .. }: &MetricRow| {
+        let MetricChange { metric, base, new, chance, what, toward, .. } = change;
         json!({
-            "metric": change.metric, "what": change.what, "base": change.base, "new": change.new, "chance": change.chance,
+            "metric": metric, "what": what, "toward": toward, "base": base, "new": new, "chance": chance, "is_noise": is_noise,
         })
     };
     let all = json!({
@@ -303,6 +348,7 @@ pub fn json(report: &Report) -> anyhow::Result<String> {
         "incomparable": report.compared.incomparable,
         "notes": report.compared.notes,
         "per": per.word(),
+        "is_tested": is_tested,
         "noise": report.noise,
         "sections": sections.iter().map(section_json).collect::<Vec<_>>(),
         "heap": report.compared.heap.as_ref().map(heap_diff::json),

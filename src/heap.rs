@@ -11,10 +11,11 @@ use tracequet::analyze::heap::{
 use tracequet::analyze::lifetime::{self, By, Origins, origins};
 use tracequet::dataset::read::Recording;
 
+use super::diff_report;
 use super::heap_diff::{self, step_json};
 use super::output::{Outcome, print_result};
 use super::text::{Columns, clean, count, counted, moment, size};
-use super::{opened, values};
+use super::{opened, terminal, values};
 
 /// What the command does.
 pub const ABOUT: &str = "Shows a heap dump: types with the number and bytes of their objects, and the bytes that they retain, \
@@ -31,8 +32,8 @@ Examples:
   tracequet heap app --by count --all
   tracequet heap app --type MyApp.Order
   tracequet heap app --object 0x7f3b2c001020
-  tracequet heap after.gcdump --compare before.gcdump
-  tracequet heap app --compare-gc 3
+  tracequet heap after.gcdump --base before.gcdump
+  tracequet heap app --base-gc 3
   tracequet heap app --gc 12 --json | jq '.types[0]'";
 
 /// Types that are shown without --all.
@@ -57,13 +58,13 @@ pub struct HeapArgs {
     pub object: Option<u64>,
     /// Show what grew since the heap dump in this recording, dataset or .gcdump, by type, and what holds it
     #[arg(long, value_name = "BASE", conflicts_with = "object")]
-    pub compare: Option<PathBuf>,
+    pub base: Option<PathBuf>,
     /// Collection of the walk to compare with, in BASE or else in IN: its gc_id [default: the last one]
     #[arg(long, value_name = "N", conflicts_with = "object")]
-    pub compare_gc: Option<u32>,
+    pub base_gc: Option<u32>,
     /// Recording to compare with, in BASE or else in IN, if that has several: its trace_id
     #[arg(long, value_name = "KEY", conflicts_with = "object")]
-    pub compare_trace: Option<String>,
+    pub base_trace: Option<String>,
     /// Order of the types
     #[arg(long, value_enum, default_value_t = OrderArg::Retained)]
     pub by: OrderArg,
@@ -93,7 +94,7 @@ pub enum OrderArg {
 
 /// Answers from a dataset, or from a recording that is converted for it.
 pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
-    if args.compare.is_some() || args.compare_gc.is_some() || args.compare_trace.is_some() {
+    if args.base.is_some() || args.base_gc.is_some() || args.base_trace.is_some() {
         return compared(args);
     }
     // Samples of allocations say where objects of a type were allocated, where the recording has them.
@@ -138,13 +139,13 @@ fn compared(args: &HeapArgs) -> anyhow::Result<Outcome> {
     let opened = opened::open(&args.input, &TABLES)?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
     let new = (recording, snapshot(&recording, args.gc)?);
-    let other = args.compare.as_deref().map(|path| opened::open(path, &TABLES)).transpose()?;
+    let other = args.base.as_deref().map(|path| opened::open(path, &TABLES)).transpose()?;
     let of_base = match &other {
-        Some(other) => other.dataset.recording(args.compare_trace.as_deref())?,
-        None if args.compare_trace.is_some() => opened.dataset.recording(args.compare_trace.as_deref())?,
+        Some(other) => other.dataset.recording(args.base_trace.as_deref())?,
+        None if args.base_trace.is_some() => opened.dataset.recording(args.base_trace.as_deref())?,
         None => recording,
     };
-    let base = (of_base, snapshot(&of_base, args.compare_gc)?);
+    let base = (of_base, snapshot(&of_base, args.base_gc)?);
     let mut change = heap_diff::change(&[base], &[new], args.memory, args.type_name.as_deref())?;
     let types = &mut change.types;
     match args.by {
@@ -154,7 +155,7 @@ fn compared(args: &HeapArgs) -> anyhow::Result<Outcome> {
     }
     let text = match args.json {
         true => serde_json::to_string_pretty(&heap_diff::json(&change))? + "\n",
-        false => heap_diff::text(&change, args.all),
+        false => diff_report::heap_text(&change, args.all, terminal::width()),
     };
     let losses = opened.losses || other.is_some_and(|other| other.losses);
     Outcome::with_losses(losses).printed(print_result(&text))

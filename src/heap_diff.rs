@@ -1,4 +1,4 @@
-//! What grew between walks of the heap, for `tracequet heap --compare` and `tracequet diff`.
+//! What grew between walks of the heap, for `tracequet heap --base` and `tracequet diff`.
 
 use std::sync::Arc;
 
@@ -9,10 +9,7 @@ use tracequet::analyze::heap::{HeapGraph, Retention, Snapshot, Step, read};
 use tracequet::dataset::read::Recording;
 
 use super::check_report;
-use super::text::{Columns, clean, count, counted, moment, size, wrapped};
-
-/// Types that are shown without --all.
-const SHOWN: usize = 25;
+use super::text::{clean, count, counted, moment, size};
 
 /// Types of which it is shown what holds them.
 const HELD: usize = 3;
@@ -95,7 +92,11 @@ pub fn cells(change: &TypeChange) -> [String; 8] {
 /// All objects of both sides, in a sentence.
 pub fn head(change: &HeapChange) -> String {
     let of = |walks: &[Walked]| match walks {
-        [walk] => format!("{} of {}", counted(walk.objects, "object", "objects"), size(walk.size_bytes)),
+        [walk] => {
+            let (of, Snapshot { gc_id, start_ns, .. }) = (clean(&walk.trace_id), &walk.snapshot);
+            let objects = counted(walk.objects, "object", "objects");
+            format!("{objects} of {} (collection {gc_id} of {of} at {} s)", size(walk.size_bytes), moment(*start_ns))
+        }
         all => {
             let bytes = all.iter().map(|walk| walk.size_bytes).max().unwrap_or_default();
             format!("{} of at most {}", counted(all.len() as u64, "walk", "walks"), size(bytes))
@@ -113,38 +114,6 @@ pub fn holder((name, held): &(Arc<str>, Held)) -> String {
     let start = format!("{}: {} in {objects} ({before} before) held by", clean(name), size(held.size_bytes));
     let path = held.explanation.path(PATH_ENDS);
     format!("{start} {}", path.map_or_else(|| "no root of the recording".to_owned(), |path| clean(&path)))
-}
-
-/// For reading.
-pub fn text(change: &HeapChange, all: bool) -> String {
-    let mut out = format!("{}\n", head(change));
-    for (what, walks) in [("before", &change.base), ("now", &change.new)] {
-        for Walked { trace_id, snapshot: Snapshot { gc_id, start_ns, .. }, .. } in walks {
-            let at = moment(*start_ns);
-            out.push_str(&format!("  {what}: {}, collection {gc_id} at {at} s\n", clean(trace_id)));
-        }
-    }
-    out.push('\n');
-    if change.types.is_empty() {
-        out.push_str("  no type has changed\n");
-    }
-    let shown = if all { usize::MAX } else { SHOWN };
-    let mut columns = Columns::new(&HEADS);
-    change.types.iter().take(shown).for_each(|change| columns.row(cells(change)));
-    if !change.types.is_empty() {
-        columns.print(&mut out);
-    }
-    let rest = change.types.len().saturating_sub(shown);
-    if rest > 0 {
-        out.push_str(&format!("  and {} (--all)\n", counted(rest as u64, "other type", "other types")));
-    }
-    for held in &change.held {
-        out.push('\n');
-        wrapped(&holder(held), super::terminal::width().saturating_sub(2)).for_each(|line| {
-            out.push_str(&format!("  {line}\n"));
-        });
-    }
-    out
 }
 
 /// Everything as JSON.

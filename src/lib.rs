@@ -77,7 +77,6 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Report(args) => report::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Check(args) => check::run(&args),
-        Command::Compare(args) => check::run_compare(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Dataset(args) => dataset::run(&args),
         Command::Lifetimes(args) => lifetimes::run(&args),

@@ -65,7 +65,7 @@ pub enum StatsFormat {
 pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
     let source = Source::open(&args.input)?;
     let runs = if args.latest { source.latest()? } else { source.labelled(&[])? };
-    source.note_what_is_missing()?;
+    note_missing_metrics(&source.0)?;
     let format = if args.json { StatsFormat::Json } else { args.format };
     let text = match format {
         StatsFormat::Text => text(&runs, terminal::width()),
@@ -98,22 +98,6 @@ impl Source {
         Ok(Source(opened))
     }
 
-    /// Says of which tables there are no figures, where the figures were left out and the tables, too.
-    pub fn note_what_is_missing(&self) -> anyhow::Result<()> {
-        let dataset = &self.0.dataset;
-        let has = |name: &str| dataset.tables().iter().any(|table| table.name == name);
-        let is_whole = has(TABLE) || dataset.recordings().is_empty();
-        let missing: Vec<&str> = if is_whole { Vec::new() } else { tables()? };
-        let missing: Vec<&str> = missing.into_iter().filter(|name| !has(name)).collect();
-        if missing.is_empty() {
-            return Ok(());
-        }
-        let all = missing.join(", ");
-        print_note(&format!(
-            "tracequet: there are no figures of {all}: convert the recordings with the table {TABLE}, or with these\n"
-        ))
-    }
-
     /// The dataset.
     pub fn dataset(&self) -> &tracequet::dataset::read::Dataset {
         &self.0.dataset
@@ -128,6 +112,23 @@ impl Source {
     pub fn latest(&self) -> anyhow::Result<Vec<Run>> {
         Ok(runs(&self.0.dataset, &[], Some(&latest(&self.0.dataset)))?)
     }
+}
+
+/// Says of which tables there are no metrics, where the metrics were left out and the tables, too.
+pub fn note_missing_metrics(opened: &Opened) -> anyhow::Result<()> {
+    let dataset = &opened.dataset;
+    let has = |name: &str| dataset.tables().iter().any(|table| table.name == name);
+    if has(TABLE) || dataset.recordings().is_empty() {
+        return Ok(());
+    }
+    let missing: Vec<&str> = tables()?.into_iter().filter(|name| !has(name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let all = missing.join(", ");
+    print_note(&format!(
+        "tracequet: there are no metrics of {all}: convert the recordings with the table {TABLE}, or with these\n"
+    ))
 }
 
 /// A value in its unit, for a person.

@@ -172,13 +172,13 @@ def test_profiles(tmp_path, format):
 
 
 def test_comparisons(lake):
-    found = tracequet.compare(CHURN, SAMPLES / "gc-churn-3.1.nettrace")
+    found = tracequet.diff(CHURN, SAMPLES / "gc-churn-3.1.nettrace")
     by_name = {metric["metric"]: metric for metric in found["metrics"]}
-    assert by_name["gc.count"]["baseline"] == 19
-    same = tracequet.compare(CHURN, CHURN)
+    assert by_name["gc.count"]["base"] == 19
+    same = tracequet.diff(CHURN, CHURN)
     assert all(metric["what"] == "same" for metric in same["metrics"] if metric["metric"] == "gc.count")
     with pytest.raises((tracequet.Error, OSError)):
-        tracequet.compare(lake, baseline="branch=main", new="branch=nothing")
+        tracequet.diff(lake, baseline="branch=main", new="branch=nothing")
 
 
 def test_differences(lake):

@@ -1,4 +1,4 @@
-//! `tracequet diff`, `heap --compare` and `export --base`: against DuckDB over the tables of both sides, and programs with a bug and
+//! `tracequet diff`, `heap --base` and `export --base`: against DuckDB over the tables of both sides, and programs with a bug and
 //! without it.
 
 use std::collections::BTreeMap;
@@ -84,8 +84,13 @@ fn a_bug_is_the_first_change_of_its_section() {
     let went =
         back["findings"].as_array().unwrap().iter().find(|finding| finding["rule"] == "blocked_workers").unwrap();
     assert_eq!((&went["what"], &went["own_method"]), (&"went".into(), &"Shop.Prices.Answer".into()));
+    // One recording a side shows a way to go, and no difference.
     let metric = back["metrics"].as_array().unwrap().iter().find(|one| one["metric"] == "threadpool.starvation.count");
-    assert_eq!(metric.unwrap()["what"], "better");
+    let metric = metric.unwrap();
+    assert_eq!(
+        [&metric["what"], &metric["toward"], &metric["chance"]],
+        [&"unclear".into(), &"better".into(), &Value::Null]
+    );
 }
 
 #[test]
@@ -98,12 +103,78 @@ fn a_recording_does_not_differ_from_itself() {
                 assert_eq!((&row["change"], &row["is_noise"]), (&0.0.into(), &true.into()), "{row:#}");
                 assert_eq!(row["base"], row["new"]);
             }
-            assert_eq!(answer["findings"].as_array().unwrap().len() + answer["metrics"].as_array().unwrap().len(), 0);
+            let metrics = answer["metrics"].as_array().unwrap();
+            assert!(metrics.len() > 10 && metrics.iter().all(|one| one["what"] == "same" && one["is_noise"] == true));
+            assert_eq!(answer["findings"].as_array().unwrap().len(), 0);
             assert!(answer["heap"].is_null() || answer["heap"]["types"] == Value::Array(Vec::new()));
         }
     }
     let text = run(&["diff", &same[2], &same[2]]).out;
     assert!(text.contains("no change") && text.contains("none changed") && !text.contains('+'), "{text}");
+}
+
+/// The rows of a list that are not noise, by their names.
+fn changed<'v>(answer: &'v Value, list: &str, name: &str) -> Vec<(&'v str, &'v Value)> {
+    let rows = answer[list].as_array().unwrap().iter().filter(|row| row["is_noise"] == false);
+    rows.map(|row| (row[name].as_str().unwrap(), row)).collect()
+}
+
+/// Six and eight recordings of one program: what chance makes is no change, in findings and metrics either.
+#[test]
+fn what_chance_made_of_one_program_is_no_change() {
+    const TEST: &str = "what_chance_made_of_one_program_is_no_change";
+    let Some(folder) = crate::support::expected::shared_folder(TEST, "fourth/right/diffnull") else { return };
+    let side = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let answer = diff(&[&side("a"), &side("b")]);
+    let sides = ["base", "new"].map(|side| answer[side].as_array().unwrap().len());
+    assert_eq!((sides, &answer["is_tested"]), ([6, 8], &true.into()));
+    for (list, name) in [("findings", "rule"), ("metrics", "metric")] {
+        for (of, row) in changed(&answer, list, name) {
+            assert!(row["chance"].as_f64().is_some_and(|chance| chance <= 0.05), "{of}: {row:#}");
+        }
+        for row in answer[list].as_array().unwrap().iter().filter(|row| row["chance"].is_null()) {
+            assert!(row["what"] != "worse" && row["what"] != "better", "{row:#}");
+        }
+    }
+    // A finding has the chance of its score as a metric.
+    let of = |list: &str, key: &str, name: &str| {
+        answer[list].as_array().unwrap().iter().find(|row| row[key] == name).unwrap().clone()
+    };
+    let finding = of("findings", "rule", "blocking_full");
+    let metric = of("metrics", "metric", "finding.score[blocking_full]");
+    assert_eq!((&finding["what"], &finding["is_noise"]), (&"unclear".into(), &true.into()), "{finding:#}");
+    assert_eq!((&finding["chance"], &metric["what"]), (&metric["chance"], &"unclear".into()), "{finding:#} {metric:#}");
+    let text = run(&["diff", &side("a"), &side("b")]).out;
+    assert!(!text.contains("blocking_full") && !text.contains('?'), "{text}");
+}
+
+/// Where workers sleep, less work is done, so that all it costs falls: the queue says what is wrong.
+#[test]
+fn what_users_wait_for_comes_first() {
+    const TEST: &str = "what_users_wait_for_comes_first";
+    let Some(folder) = crate::support::expected::shared_folder(TEST, "fourth/bugs") else { return };
+    let [healthy, buggy] = ["healthy", "buggy"]
+        .map(|kind| folder.join(format!("poolsleep-{kind}.all.nettrace.zst")).to_str().unwrap().to_owned());
+    let answer = diff(&[&healthy, &buggy]);
+    let metrics = changed(&answer, "metrics", "metric");
+    let (first, row) = metrics[0];
+    assert!(first.starts_with("counter.") && first.contains("threadpool-queue-length"), "{first}");
+    assert!(row["base"].as_f64() < Some(5.0) && row["new"].as_f64() > Some(1000.0), "{row:#}");
+    // Nothing is better or worse where one recording a side says so.
+    assert!(metrics.iter().all(|(_, row)| row["what"] != "better" && row["what"] != "worse"));
+    assert!(metrics.iter().any(|(name, row)| *name == "contention.duration" && row["toward"] == "better"));
+    for section in answer["sections"].as_array().unwrap() {
+        let per_second = |side: &Value| side["per_second"].as_f64().unwrap();
+        for row in section["rows"].as_array().unwrap().iter().filter(|row| row["is_noise"] == false) {
+            let change = per_second(&row["new"]) - per_second(&row["base"]);
+            assert!(section["unit"] != "ns" || change.abs() >= 1e6, "{row:#}");
+        }
+    }
+    let text = run(&["diff", &healthy, &buggy]).out;
+    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} in {text}"));
+    assert!(place("Metrics:") < place("eadpool-queue-length]") && place("eadpool-queue-length]") < place("CPU:"));
+    let all = run(&["diff", "--all", &healthy, &buggy]).out;
+    assert!(text.contains("chance may have made any of these") && all.contains("better?"), "{text}");
 }
 
 #[test]
@@ -270,7 +341,7 @@ fn heaps_are_compared_by_type() {
         answer["types"].as_array().unwrap().iter().map(row).collect::<BTreeMap<_, _>>()
     };
     let compared = |base: &str, new: &str| -> Value {
-        let made = run(&["heap", new, "--compare", base, "--by", "size", "--json"]);
+        let made = run(&["heap", new, "--base", base, "--by", "size", "--json"]);
         assert_eq!(made.code, Some(0), "{}", made.err);
         serde_json::from_str(&made.out).unwrap()
     };
@@ -309,9 +380,9 @@ fn heaps_are_compared_by_type() {
     assert_eq!(both["heap"]["types"], answer["types"]);
     let small = run(&["diff", &old, &new, "--memory", "1K", "--json"]);
     assert!(small.err.contains("heaps are not compared"), "{}", small.err);
-    let text = run(&["heap", &new, "--compare", &old, "--by", "count"]).out;
-    assert!(text.contains("held by static field") && text.contains("other types (--all)"), "{text}");
-    let none = run(&["heap", &new, "--compare-gc", "7"]);
+    let text = run(&["heap", &new, "--base", &old, "--by", "count"]).out;
+    assert!(text.contains("held by static field") && text.contains(" more (--all)"), "{text}");
+    let none = run(&["heap", &new, "--base-gc", "7"]);
     assert!(none.code == Some(1) && none.err.contains("no walk of the heap in collection 7"), "{}", none.err);
 }
 

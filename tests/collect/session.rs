@@ -124,6 +124,6 @@ fn limits_of_control_groups_are_recorded() {
     let expected = "1073741824 bytes and 750 millicores".to_owned();
     assert_eq!(limited, (true, (Some(1 << 30), Some(750)), Some(expected.clone())));
     assert_ne!(said, Some(expected));
-    let compared = run(&["compare", &folder.text("limited"), &folder.text("free")]);
+    let compared = run(&["diff", &folder.text("limited"), &folder.text("free")]);
     assert!(text(&compared).contains("not comparable: limits of the container"), "{}", text(&compared));
 }

@@ -37,7 +37,7 @@ fn tables_fit_into_the_terminal() {
     let sample = "samples/stacks.nettrace";
     let other = "samples/subjects.nettrace";
     let commands: [&[&str]; 3] =
-        [&["stats", sample], &["compare", sample, other], &["check", sample, "--rules", rules.to_str().unwrap()]];
+        [&["stats", sample], &["diff", sample, other], &["check", sample, "--rules", rules.to_str().unwrap()]];
     for command in commands {
         let (narrow, _, _) = run(command, &[]);
         assert!(narrow.lines().count() > 3 && widest(&narrow) <= 80, "{command:?}: {}\n{narrow}", widest(&narrow));

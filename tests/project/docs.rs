@@ -207,7 +207,6 @@ fn commands_in_the_documents_exist() {
         "generate",
         "stats",
         "check",
-        "compare",
         "report",
     ];
     let mut help: Vec<(&str, String)> = commands.iter().map(|c| (*c, program(&[c, "--help"]))).collect();

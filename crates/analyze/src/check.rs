@@ -6,6 +6,7 @@ mod fingerprint;
 mod run;
 mod sample;
 
+use std::borrow::Borrow;
 use std::collections::{BTreeSet, HashSet};
 
 use tracequet_dataset::error::Result;
@@ -19,12 +20,9 @@ pub use self::run::Run;
 use self::run::{Valued, values, values_known};
 pub use self::sample::FALSE_ALARMS;
 use self::sample::{Sample, SignificanceTest};
-use super::metrics::{Better, Metric, Owner, definition_of};
+use super::metrics::{Better, Definition, Metric, Owner, definition_of};
 use super::rules::{Amount, Bound, Compare, Rule, matches};
-use super::samples::{Shift, least_chance, mann_whitney, median, runs_needed, shift};
-
-/// A difference that chance makes less often than this is one.
-pub const CHANCE: f64 = 0.05;
+use super::samples::{CHANCE, Shift, chance, median, runs_needed, shift};
 
 /// The runs of a dataset that have all of these labels, and one of these keys if there are some. Recordings that could not be
 /// read are among them, and all of which the entry is damaged.
@@ -453,33 +451,37 @@ fn most_inside(family: &str, run: &Run, against: &Against<'_>) -> Option<String>
     grown.filter(|(more, _)| *more > 0.0).map(|(_, metric)| format!("grew most: {}", metric.name))
 }
 
-/// A figure of two sets of runs.
+/// A metric of two sets of runs.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Difference {
-    /// The figure.
+pub struct MetricChange {
+    /// Name, such as `gc.pause.p99`.
     pub metric: String,
-    /// Median of the baseline.
-    pub baseline: Option<f64>,
+    /// Median of the base.
+    pub base: Option<f64>,
     /// Median of the new runs.
-    pub value: Option<f64>,
-    /// Probability of such a difference by chance. `None` when there are too few runs for a test, or when the figure is made of
+    pub new: Option<f64>,
+    /// Probability of such a difference by chance. `None` when there are too few runs for a test, or when the metric is made of
     /// rows by which no number of runs can decide.
     pub chance: Option<f64>,
-    /// `better`, `worse`, `same`, or `other` where neither way is good; `unclear` when chance could make it, and
-    /// when some runs have no value, or one that is not finite.
+    /// `better`, `worse`, `same`, or `other` where neither way is good; `unclear` when chance could make it or no test says that it could
+    /// not, and when some runs have no value, or one that is not finite.
     pub what: &'static str,
+    /// The way it goes, whether or not chance made it: `better`, `worse`, `same` or `other`.
+    pub toward: &'static str,
 }
 
 /// The figure with a name of each run. `places` are where those of the name before were.
-fn figures_near<'r>(name: &str, runs: &'r [Run], places: &mut [usize]) -> Vec<Option<&'r Metric>> {
+fn figures_near<'r>(name: &str, runs: &[&'r Run], places: &mut [usize]) -> Vec<Option<&'r Metric>> {
     runs.iter().zip(places).map(|(run, place)| run.near(name, place)).collect()
 }
 
-/// Holds all figures of two sets of runs against each other.
-pub fn compare(base: &[Run], new: &[Run]) -> Result<Vec<Difference>> {
+/// Holds all metrics of two sets of runs against each other.
+pub fn compare<R: Borrow<Run>>(base: &[R], new: &[R]) -> Result<Vec<MetricChange>> {
+    let base: Vec<&Run> = base.iter().map(Borrow::borrow).collect();
+    let new: Vec<&Run> = new.iter().map(Borrow::borrow).collect();
     let (mut names, mut known): (Vec<&str>, BTreeSet<&str>) = Default::default();
-    for metric in new.iter().chain(base).flat_map(|run| &run.metrics) {
+    for metric in new.iter().chain(&base).flat_map(|run| &run.metrics) {
         if known.insert(&metric.name) {
             names.push(&metric.name);
         }
@@ -487,10 +489,10 @@ pub fn compare(base: &[Run], new: &[Run]) -> Result<Vec<Difference>> {
     let mut found = Vec::new();
     let (mut base_places, mut new_places) = (vec![0; base.len()], vec![0; new.len()]);
     for name in names {
-        let their_figures = figures_near(name, base, &mut base_places);
-        let own_figures = figures_near(name, new, &mut new_places);
-        let (theirs, all_theirs) = values_known(name, base, &their_figures)?;
-        let (own, all_own) = values_known(name, new, &own_figures)?;
+        let their_figures = figures_near(name, &base, &mut base_places);
+        let own_figures = figures_near(name, &new, &mut new_places);
+        let (theirs, all_theirs) = values_known(name, &base, &their_figures)?;
+        let (own, all_own) = values_known(name, &new, &own_figures)?;
         if theirs.is_empty() && own.is_empty() {
             continue;
         }
@@ -499,26 +501,37 @@ pub fn compare(base: &[Run], new: &[Run]) -> Result<Vec<Difference>> {
         let judged = new.iter().zip(&own_figures).chain(base.iter().zip(&their_figures));
         let sources = judged.filter_map(|(run, figure)| run.source_of(name, *figure)).collect();
         let is_proven = unproven_by(name, sources)?.is_none();
-        let can_tell = is_whole && is_proven && least_chance(own.len(), theirs.len()) <= CHANCE;
-        let chance = if can_tell { mann_whitney(&own, &theirs) } else { None };
+        let chance = chance(&own, &theirs).filter(|_| is_whole && is_proven);
         let definition = definition_of(name)?;
-        let (baseline, value) = (median(&theirs), median(&own));
-        let better = definition.map_or(Better::Neither, |definition| definition.better);
-        let is_exact = definition.is_some_and(|definition| definition.exact);
-        let what = match (baseline, value) {
+        let toward = toward(definition, median(&theirs), median(&own));
+        let is_sure =
+            definition.is_some_and(|definition| definition.exact) || chance.is_some_and(|chance| chance <= CHANCE);
+        let what = match (median(&theirs), median(&own)) {
             (Some(_), Some(_)) if !is_whole => "unclear",
-            (Some(baseline), Some(value)) if baseline == value => "same",
-            (Some(_), Some(_)) if !is_exact && chance.is_none_or(|chance| chance > CHANCE) => "unclear",
-            (Some(baseline), Some(value)) => match (better, value > baseline) {
-                (Better::Neither, _) => "other",
-                (Better::Lower, true) | (Better::Higher, false) => "worse",
-                _ => "better",
-            },
-            _ => "other",
+            (Some(_), Some(_)) if toward != "same" && !is_sure => "unclear",
+            _ => toward,
         };
-        found.push(Difference { metric: name.to_owned(), baseline, value, chance, what });
+        found.push(MetricChange {
+            metric: name.to_owned(),
+            base: median(&theirs),
+            new: median(&own),
+            chance,
+            what,
+            toward,
+        });
     }
     Ok(found)
+}
+
+/// The way that a metric goes.
+fn toward(definition: Option<&Definition>, base: Option<f64>, new: Option<f64>) -> &'static str {
+    let (Some(base), Some(new)) = (base, new) else { return "other" };
+    match (definition.map(|definition| definition.better), new > base) {
+        _ if new == base => "same",
+        (Some(Better::Lower), true) | (Some(Better::Higher), false) => "worse",
+        (Some(Better::Lower), false) | (Some(Better::Higher), true) => "better",
+        (Some(Better::Neither) | None, _) => "other",
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! Compares two sets of runs: medians, and whether the difference is significant.
 
+/// A difference that chance makes less often than this is one.
+pub const CHANCE: f64 = 0.05;
+
 /// Runs together for which chance is counted out exactly; beyond, the normal distribution is near enough.
 const EXACT: usize = 40;
 
@@ -13,6 +16,17 @@ pub fn median(values: &[f64]) -> Option<f64> {
         return Some(upper);
     }
     sorted.get(middle.checked_sub(1)?).map(|lower| f64::midpoint(*lower, upper))
+}
+
+/// Whether so many runs can show a difference at all: four on each side, or more on one where there are fewer on the other.
+pub fn can_tell(a: usize, b: usize) -> bool {
+    least_chance(a, b) <= CHANCE
+}
+
+/// The probability of such a difference by chance, as [`mann_whitney`] has it. `None`, which is not known, for too few runs
+/// ([`can_tell`]).
+pub fn chance(a: &[f64], b: &[f64]) -> Option<f64> {
+    mann_whitney(a, b).filter(|_| can_tell(a.len(), b.len()))
 }
 
 /// The two-sided test of Mann and Whitney: the probability that two sets of runs of the same program differ at least

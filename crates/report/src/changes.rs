@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tracequet_analyze::diff::{
-    Absent, Difference, FindingChange, Measured, MetricChange, Per, Place, Row, Section, Side, SideFinding, Subject,
+    Absent, Difference, FindingChange, Measured, MetricRow, Per, Place, Row, Section, Side, SideFinding, Subject,
     TypeChange, Value,
 };
 use tracequet_analyze::metrics::definition_of;
@@ -111,6 +111,15 @@ pub fn own_method(place: &Place) -> &str {
         (Some(method), _) => method,
         (None, true) => "(no own code)",
         (None, false) => "(no call stack)",
+    }
+}
+
+/// What a change is. Where nothing says that chance did not make it, the way that it goes has a question mark.
+pub fn way(what: &str, toward: &str) -> String {
+    match (what, toward) {
+        ("unclear", "better" | "worse") => format!("{toward}?"),
+        ("unclear", "other") => toward.to_owned(),
+        _ => what.to_owned(),
     }
 }
 
@@ -272,11 +281,12 @@ fn head(per: Per, all: &Changes<'_>) -> String {
 }
 
 fn findings_part(all: &[FindingChange]) -> Option<String> {
+    let all: Vec<&FindingChange> = all.iter().filter(|change| !change.is_noise).collect();
     if all.is_empty() {
         return None;
     }
     let heads = [
-        words("change", "came and went: the other side was judged; only: it could not be"),
+        words("change", "came and went: the other side was judged; only: it could not be; ?: chance may have made it"),
         words("rule", "docs/FINDINGS.md has them"),
         words("before", "The verdict"),
         numbers("score", "Before, from 0 to 100"),
@@ -293,7 +303,7 @@ fn findings_part(all: &[FindingChange]) -> Option<String> {
             side.score.map_or(Cell::Missing, |score| Cell::Number(score.to_string(), format!("{score:.0}")))
         };
         table.row(vec![
-            Cell::text(Some(&change.what.replace('_', " "))),
+            Cell::text(Some(&way(change.what, change.toward).replace('_', " "))),
             Cell::text(Some(&change.rule.replace('_', " "))),
             verdict(&change.base),
             score(&change.base),
@@ -307,12 +317,13 @@ fn findings_part(all: &[FindingChange]) -> Option<String> {
     Some(table.html("Findings that changed"))
 }
 
-fn metrics_part(all: &[MetricChange]) -> Option<String> {
+fn metrics_part(all: &[MetricRow]) -> Option<String> {
+    let all: Vec<&MetricRow> = all.iter().filter(|row| !row.is_noise).collect();
     if all.is_empty() {
         return None;
     }
     let heads = [
-        words("change", "better or worse; other where neither way is good"),
+        words("change", "better or worse; other where neither way is good; ?: chance may have made it"),
         words("metric", "docs/METRICS.md has the definition of each"),
         numbers("before", "The median of the base"),
         numbers("now", "The median of the new side"),
@@ -320,15 +331,17 @@ fn metrics_part(all: &[MetricChange]) -> Option<String> {
         numbers("chance", "Probability of such a change by chance, with four recordings or more on each side"),
     ];
     let mut table = Rows::new("metrics-table", &heads);
-    for change in all.iter().take(MAX_ROWS) {
+    for MetricRow { change, .. } in all.iter().copied().take(MAX_ROWS) {
         let unit = definition_of(&change.metric).ok().flatten().map_or("", |definition| definition.unit.as_str());
-        let number = |value: f64| Cell::Number(value.to_string(), figure(unit, value));
+        let number = |value: Option<f64>| {
+            value.map_or(Cell::Missing, |value| Cell::Number(value.to_string(), figure(unit, value)))
+        };
         table.row(vec![
-            Cell::text(Some(change.what)),
+            Cell::text(Some(&way(change.what, change.toward))),
             Cell::text(Some(&change.metric)),
             number(change.base),
             number(change.new),
-            share(part(Some(change.base), Some(change.new))),
+            share(part(change.base, change.new)),
             chance(change.chance),
         ]);
     }

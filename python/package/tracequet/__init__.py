@@ -13,7 +13,7 @@ server for agents. `tracequet.spark` has the same for Apache Spark.
 
 from __future__ import annotations
 
-from ._commands import check, collect, compare, convert, diff, explain, export, heap, inspect, schema, stats, survived
+from ._commands import check, collect, convert, diff, explain, export, heap, inspect, schema, stats, survived
 from ._errors import DatasetError, Error, Loss, LossWarning, ProcessError, RecordingError, UsageError
 from ._findings import Finding, Findings
 from ._table import Table
@@ -35,7 +35,6 @@ __all__ = [
     "__version__",
     "check",
     "collect",
-    "compare",
     "convert",
     "diff",
     "explain",

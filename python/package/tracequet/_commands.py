@@ -283,15 +283,6 @@ def heap(
     return json.loads(run(["heap", "--json", *_options(chosen), "--", os.fspath(path)]).stdout)
 
 
-def compare(
-    base: Path, other: Optional[Path] = None, *, baseline: Optional[str] = None, new: Optional[str] = None
-) -> Any:
-    """Compares the metrics of two recordings or datasets, or of the recordings of one dataset that have the labels
-    `baseline` and `new` (`"branch=main"`), as `tracequet compare --json`."""
-    paths = [os.fspath(path) for path in (base, other) if path is not None]
-    return json.loads(run(["compare", "--json", *_options({"baseline": baseline, "new": new}), "--", *paths]).stdout)
-
-
 def diff(
     base: Path, other: Optional[Path] = None, *, baseline: Optional[str] = None, new: Optional[str] = None, **options: Any
 ) -> Dict[str, Any]:

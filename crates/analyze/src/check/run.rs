@@ -131,7 +131,7 @@ pub(super) fn values<'r>(rule: &Rule, name: &str, runs: &'r [Run], whose: &str) 
 }
 
 /// The values of a figure in the runs that could be read, and whether each of them has one. `found` are the figures with this name.
-pub(super) fn values_known(name: &str, runs: &[Run], found: &[Option<&Metric>]) -> Result<(Vec<f64>, bool)> {
+pub(super) fn values_known(name: &str, runs: &[&Run], found: &[Option<&Metric>]) -> Result<(Vec<f64>, bool)> {
     let (mut values, mut is_whole) = (Vec::new(), true);
     for (run, found) in runs.iter().zip(found).filter(|(run, _)| !run.is_failed) {
         match run.figure_of(name, *found)? {

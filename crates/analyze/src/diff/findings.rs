@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::measure::Measured;
 use crate::findings::{Finding, Verdict};
-use crate::samples::median;
+use crate::samples::{CHANCE, can_tell, chance, median};
 
 /// What a side says of a rule.
 #[derive(Clone, Debug)]
@@ -24,8 +24,15 @@ pub struct SideFinding {
 pub struct FindingChange {
     /// The rule.
     pub rule: String,
-    /// `came`, `went`, `worse`, `better`; `only_new` and `only_base` when the other side could not be judged.
+    /// `came`, `went`, `worse`, `better`; `only_new` and `only_base` when the other side could not be judged; `unclear` in place of `worse`
+    /// and `better` when chance could make it or no test says that it could not.
     pub what: &'static str,
+    /// The way it goes, whether or not chance made it.
+    pub toward: &'static str,
+    /// Probability of such a difference of scores by chance; `None` when there are too few recordings for a test.
+    pub chance: Option<f64>,
+    /// Whether chance may have made it, though there are enough recordings to tell.
+    pub is_noise: bool,
     /// The base.
     pub base: SideFinding,
     /// What is new.
@@ -60,6 +67,12 @@ fn side(all: &[Measured], rule: &str) -> SideFinding {
     }
 }
 
+/// Scores of a rule, 0 where it finds nothing, in the recordings that could be judged.
+fn scores(all: &[Measured], rule: &str) -> Vec<f64> {
+    let judged = all.iter().filter_map(|measured| strongest(measured, rule)).filter(|finding| is_judged(finding));
+    judged.map(|finding| finding.score.unwrap_or_default()).collect()
+}
+
 /// The findings that are not the same, those that came first, and of each kind those with the highest score.
 pub(super) fn changes(base: &[Measured], new: &[Measured], noise: f64) -> Vec<FindingChange> {
     let rules: BTreeSet<&str> =
@@ -68,7 +81,8 @@ pub(super) fn changes(base: &[Measured], new: &[Measured], noise: f64) -> Vec<Fi
     let rank =
         |what: &str| ["came", "worse", "only_new", "went", "better", "only_base"].iter().position(|one| *one == what);
     let score = |change: &FindingChange| change.new.score.or(change.base.score).unwrap_or_default();
-    found.sort_by(|a, b| rank(a.what).cmp(&rank(b.what)).then_with(|| score(b).total_cmp(&score(a))));
+    let key = |change: &FindingChange| (change.is_noise, rank(change.toward));
+    found.sort_by(|a, b| key(a).cmp(&key(b)).then_with(|| score(b).total_cmp(&score(a))));
     found
 }
 
@@ -79,7 +93,7 @@ fn change(base: &[Measured], new: &[Measured], rule: &str, noise: f64) -> Option
     // Scores go up to 100.
     let more = now.score.unwrap_or_default() - before.score.unwrap_or_default();
     let differs = now.verdict != before.verdict || more.abs() > noise * 100.0;
-    let what = match (is_found(&before), is_found(&now)) {
+    let toward = match (is_found(&before), is_found(&now)) {
         (false, false) => return None,
         (true, true) if !differs => return None,
         (true, true) if more > 0.0 => "worse",
@@ -89,8 +103,12 @@ fn change(base: &[Measured], new: &[Measured], rule: &str, noise: f64) -> Option
         (true, false) if is_judged(&now) => "went",
         (true, false) => "only_base",
     };
+    let chance = chance(&scores(new, rule), &scores(base, rule));
+    let by_chance = chance.is_none_or(|chance| chance > CHANCE);
+    let what = if by_chance && matches!(toward, "worse" | "better") { "unclear" } else { toward };
+    let is_noise = by_chance && can_tell(base.len(), new.len()) && !toward.starts_with("only");
     let of = if is_found(&now) { new } else { base };
     let all = of.iter().filter_map(|measured| strongest(measured, rule));
     let finding = all.max_by(|a, b| a.score.unwrap_or(-1.0).total_cmp(&b.score.unwrap_or(-1.0)))?.clone();
-    Some(FindingChange { rule: rule.to_owned(), what, base: before, new: now, finding })
+    Some(FindingChange { rule: rule.to_owned(), what, toward, chance, is_noise, base: before, new: now, finding })
 }

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use crate::check::CHANCE;
 use crate::heap::{self, HeapGraph, Held, Retention, Snapshot, key};
-use crate::samples::{least_chance, mann_whitney, median};
+use crate::samples::{CHANCE, chance, median};
 
 /// Ways to hold objects that are remembered of a walk, 32 bytes each. What is held in others counts as new.
 const MOST_WAYS: usize = 1 << 20;
@@ -141,8 +140,7 @@ fn change(base: &[Walked], new: &[Walked], key: &str) -> Option<TypeChange> {
         return None;
     }
     let sizes = |all: &[[f64; 3]]| all.iter().map(|one| one[1]).collect::<Vec<_>>();
-    let can_tell = least_chance(of_new.len(), of_base.len()) <= CHANCE;
-    let chance = if can_tell { mann_whitney(&sizes(&of_new), &sizes(&of_base)) } else { None };
+    let chance = chance(&sizes(&of_new), &sizes(&of_base));
     let names = base.iter().chain(new).filter_map(|walk| walk.types.get(key)).map(|(name, _)| name);
     let name = names.max_by_key(|name| name.len())?.clone();
     Some(TypeChange { name, base: before, new: now, chance })

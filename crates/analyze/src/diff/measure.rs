@@ -1,5 +1,6 @@
 //! A recording as a side of a difference sees it: its sums by place, its figures, its findings.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
@@ -49,6 +50,12 @@ pub struct Measured {
     /// What its rules say.
     pub findings: Vec<Finding>,
     pub(super) subjects: Vec<(Subject, std::result::Result<Subjects, Absent>)>,
+}
+
+impl Borrow<Run> for Measured {
+    fn borrow(&self) -> &Run {
+        &self.run
+    }
 }
 
 impl Measured {

@@ -1,7 +1,7 @@
 //! What changed between two sides, each of one recording or several: own methods, types on the heap, findings, metrics.
 //!
 //! Recordings are measured one by one ([`Measurer`]), and two lists of them are compared ([`difference`]). Of several recordings
-//! a side, medians are compared, and differences that chance makes are marked by the test of [`crate::check::compare`].
+//! a side, medians are compared, and differences that chance makes are marked by the test of [`crate::samples::chance`].
 
 mod findings;
 mod heap;
@@ -15,12 +15,14 @@ mod sums;
 pub use self::findings::{FindingChange, SideFinding};
 pub use self::heap::{TypeAmounts, TypeChange, Walked, heap_difference, held};
 pub use self::measure::{Measured, Measurer, tables};
-pub use self::metrics::MetricChange;
+pub use self::metrics::MetricRow;
 pub use self::place::{By, Place};
 pub use self::sections::{Per, Row, Section, Side, Value};
 pub use self::sums::{Absent, Subject, Sum};
+pub use crate::check::MetricChange;
 pub use crate::heap::Held;
 
+use crate::samples::can_tell;
 use tracequet_dataset::error::Result;
 
 /// How two sides are compared.
@@ -47,10 +49,12 @@ pub struct Difference {
     pub per: Per,
     /// CPU, allocations, exceptions, locks, waits.
     pub sections: Vec<Section>,
-    /// Findings that came, went, or weigh more or less.
+    /// Findings that came, went, or weigh more or less, those beyond noise first.
     pub findings: Vec<FindingChange>,
-    /// Metrics that changed by more than noise.
-    pub metrics: Vec<MetricChange>,
+    /// All metrics: those that changed by more than noise first, and of these what users wait for.
+    pub metrics: Vec<MetricRow>,
+    /// Whether there are enough recordings on both sides for a test of what chance makes.
+    pub is_tested: bool,
 }
 
 /// Compares two sides.
@@ -60,6 +64,7 @@ pub fn difference(base: &[Measured], new: &[Measured], options: Options) -> Resu
         per,
         sections: Subject::ALL.into_iter().map(|of| sections::section(of, base, new, per, options.noise)).collect(),
         findings: findings::changes(base, new, options.noise),
-        metrics: metrics::changes(base, new, options.noise)?,
+        metrics: metrics::rows(base, new, options.noise)?,
+        is_tested: can_tell(base.len(), new.len()),
     })
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::measure::{Measured, Subjects};
+use super::metrics::LEAST_NS_PER_SECOND;
 use super::place::Place;
 use super::sums::{Absent, Subject};
-use crate::check::CHANCE;
 use crate::profile::Unit;
-use crate::samples::{least_chance, mann_whitney, median};
+use crate::samples::{CHANCE, can_tell, chance, median};
 
 /// What amounts are divided by before they are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,8 +213,10 @@ impl<'m> Known<'m> {
 /// Deviations that counts differ by before the difference is one: each section has many rows, and one of 400 differs so by chance.
 const DEVIATIONS: f64 = 3.0;
 
-/// Changes of a smaller part of all there is, on the side that has more, are of no account.
+/// Changes of a smaller part of all there is, on the side that has more, are of no account: where a test says what chance makes, and where
+/// there are too few recordings for one.
 const LEAST_PART: f64 = 0.001;
+const LEAST_PART_UNTESTED: f64 = 0.01;
 
 /// Whether two counts may be those of the same rate: samples and the like are as far from it as the root of their number.
 fn may_be_same(base: (f64, f64), new: (f64, f64)) -> bool {
@@ -250,9 +252,7 @@ fn row(subject: Subject, place: &Place, base: &Known<'_>, new: &Known<'_>, noise
     let (Some(before), Some(now)) = (median(&theirs), median(&own)) else { return row };
     let change = now - before;
     row.change = Some(change);
-    if least_chance(own.len(), theirs.len()) <= CHANCE {
-        row.chance = mann_whitney(&own, &theirs);
-    }
+    row.chance = chance(&own, &theirs);
     let by_chance = match row.chance {
         Some(chance) => chance > CHANCE,
         None if subject.is_counted() => {
@@ -261,8 +261,16 @@ fn row(subject: Subject, place: &Place, base: &Known<'_>, new: &Known<'_>, noise
         None => false,
     };
     let total = |side: &Known<'_>| side.value(None).and_then(|value| value.per(side.per)).unwrap_or_default();
-    let is_small = change.abs() <= (noise * before.abs()).max(LEAST_PART * total(base).max(total(new)));
-    row.is_noise = is_small || by_chance;
+    let is_tested = can_tell(own.len(), theirs.len());
+    let least_part = if is_tested { LEAST_PART } else { LEAST_PART_UNTESTED };
+    let is_small = change.abs() <= (noise * before.abs()).max(least_part * total(base).max(total(new)));
+    let per_second = |value: Option<Value>| value.and_then(|value| value.per_second);
+    let is_short = !is_tested
+        && base.unit == Unit::Nanoseconds
+        && per_second(of_base)
+            .zip(per_second(of_new))
+            .is_some_and(|(base, new)| (new - base).abs() < LEAST_NS_PER_SECOND);
+    row.is_noise = is_small || is_short || by_chance;
     row
 }
 

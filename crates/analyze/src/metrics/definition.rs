@@ -292,6 +292,11 @@ impl Definition {
         matches!(self.take, Take::Count | Take::Sum | Take::PerSecond | Take::Share | Take::Failures)
     }
 
+    /// Whether it is the time that something took in the whole recording.
+    pub(crate) fn is_sum_of_time(&self) -> bool {
+        self.unit == "ns" && self.take == Take::Sum
+    }
+
     /// Figures of it that a recording has, at most.
     pub(crate) fn most(&self) -> usize {
         self.most
