@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::subjects::collections::Collection as Row;
+use tracequet_analyze::subjects::heap::{GENERATIONS, Size};
 use tracequet_analyze::subjects::pauses::{Pause, Pauses, Stop};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::html::{Cell, Head, Rows, numbers, words};
-use crate::read::each;
+use crate::read::word;
 use crate::units::{count, counted, duration, moment, size};
 
 /// Collections that are held; a process has some thousands an hour.
@@ -17,9 +18,6 @@ const MAX_COLLECTIONS: usize = 256 << 10;
 
 /// Rows of the table.
 const MAX_ROWS: usize = 300;
-
-/// Generations that have sizes: 0, 1, 2, large objects, pinned objects.
-pub(crate) const GENERATIONS: usize = 5;
 
 /// A collection.
 #[derive(Clone, Debug, Default)]
@@ -96,13 +94,12 @@ impl Collections {
                 self.left_out += 1;
                 return Ok(());
             }
-            let word = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(str::to_owned);
             self.all.push(Collection {
                 gc_id: row.gc_id,
                 number: row.gc_number.into(),
                 generation: row.generation,
-                kind: word(row.kind),
-                reason: word(row.reason),
+                kind: word(row.kind).map(str::to_owned),
+                reason: word(row.reason).map(str::to_owned),
                 start_ns: row.start_ts_ns,
                 end_ns: row.end_ts_ns,
                 pause_ns: row.paused_ns(),
@@ -171,14 +168,11 @@ impl Collections {
 
     fn read_sizes(&mut self, recording: &Recording<'_>) -> Result<()> {
         let places: HashMap<u32, usize, RandomState> = self.all.iter().map(|c| c.gc_id).zip(0..).collect();
-        each(recording, "gc_heap_stats", &["gc_id", "generation", "size_bytes"], |row| {
-            let gc_id = row.number(0).unwrap_or_default() as u32;
-            let collection = places.get(&gc_id).and_then(|place| self.all.get_mut(*place));
-            let generation = row.number(1).and_then(|n| usize::try_from(n).ok());
-            if let (Some(collection), Some(generation)) = (collection, generation)
-                && let Some(of_generation) = collection.sizes.get_mut(generation)
-            {
-                *of_generation = row.number(2);
+        recording.each_recorded::<Size<'_>>(|row| {
+            let collection = places.get(&row.gc_id).and_then(|place| self.all.get_mut(*place));
+            let sizes = collection.and_then(|collection| collection.sizes.get_mut(usize::from(row.generation)));
+            if let Some(size) = sizes {
+                *size = Some(row.size_bytes);
             }
         })?;
         Ok(())

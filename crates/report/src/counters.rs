@@ -6,7 +6,7 @@ use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::html::{Cell, Rows, cut, escaped, numbers, words};
-use crate::read::each;
+use crate::read::word;
 use crate::timeline::Line;
 use crate::units::{count, counted, size};
 
@@ -15,28 +15,31 @@ const MAX_COUNTERS: usize = 400;
 const MAX_DRAWN: usize = 24;
 const MAX_VALUES: usize = 1 << 20;
 
+tracequet_dataset::row! {
+    struct Value of counter { ts_ns, process_id, provider_name, name, unit, quantile, figure, value, tags }
+}
+
 /// The part. `None` without counters.
 pub(crate) fn counters(recording: &Recording<'_>, end_ns: i64) -> Result<Option<String>> {
     let mut found: BTreeMap<(String, String, String), Vec<(i64, f64)>> = BTreeMap::new();
     let (mut held, mut left_out) = (0usize, 0u64);
-    let columns = ["ts_ns", "provider_name", "name", "unit", "quantile", "figure", "value", "process_id", "tags"];
-    each(recording, "counter", &columns, |row| {
-        let Some(value) = row.real(5).or_else(|| row.real(6)).filter(|value| value.is_finite()) else { return };
-        let mut name = cut(row.text(2).unwrap_or_default(), 200).to_owned();
-        if let Some(quantile) = row.real(4) {
+    recording.each_recorded::<Value<'_>>(|row| {
+        let Some(value) = row.figure.or(row.value).filter(|value| value.is_finite()) else { return };
+        let mut name = cut(row.name, 200).to_owned();
+        if let Some(quantile) = row.quantile {
             name += &format!(" ({} %)", quantile * 100.0);
         }
-        if let Some(tags) = row.word(8) {
+        if let Some(tags) = word(row.tags) {
             name += &format!(" {{{}}}", cut(tags, 200));
         }
-        let provider = format!("{}\0{}", cut(row.text(1).unwrap_or_default(), 200), row.number(7).unwrap_or_default());
-        let key = (provider, name, cut(row.text(3).unwrap_or_default(), 40).to_owned());
+        let provider = format!("{}\0{}", cut(row.provider_name, 200), row.process_id);
+        let key = (provider, name, cut(row.unit.unwrap_or_default(), 40).to_owned());
         if held >= MAX_VALUES || found.len() >= MAX_COUNTERS && !found.contains_key(&key) {
             left_out += 1;
             return;
         }
         held += 1;
-        found.entry(key).or_default().push((row.signed(0).unwrap_or_default(), value));
+        found.entry(key).or_default().push((row.ts_ns, value));
     })?;
     if found.is_empty() {
         return Ok(None);

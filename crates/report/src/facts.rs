@@ -9,7 +9,7 @@ use tracequet_dataset::read::Recording;
 
 use crate::document::Parts;
 use crate::html::{Cell, Rows, escaped, numbers, words};
-use crate::read::each;
+use crate::read::word;
 use crate::units::{count, counted, duration, figure, size, utc};
 
 /// Rows of the tables of figures and of diagnostics.
@@ -17,6 +17,37 @@ const MAX_ROWS: usize = 200;
 
 /// Processes that are listed.
 const MAX_PROCESSES: usize = 8;
+
+tracequet_dataset::row! {
+    struct Trace of trace {
+        path,
+        size_bytes,
+        container,
+        start_ts,
+        start_known,
+        duration_ns,
+        event_count,
+        dropped_event_count,
+        complete,
+        sha256,
+        processor_count,
+        status,
+    }
+}
+
+tracequet_dataset::row! {
+    struct Label of trace_label { name, value }
+}
+
+tracequet_dataset::row! {
+    struct Process of process {
+        process_id, name, command_line, os, arch, runtime_version, startup_flags, event_count
+    }
+}
+
+tracequet_dataset::row! {
+    struct Loss of diagnostic { severity, code, count, byte_offset, message }
+}
 
 /// What a recording is.
 #[derive(Debug, Default)]
@@ -34,60 +65,42 @@ pub(crate) struct Facts {
 impl Facts {
     pub(crate) fn read(recording: &Recording<'_>) -> Result<Facts> {
         let mut facts = Facts { name: recording.info().trace_id.clone(), ..Facts::default() };
-        let columns = [
-            "path",
-            "size_bytes",
-            "container",
-            "start_ts",
-            "start_known",
-            "duration_ns",
-            "event_count",
-            "dropped_event_count",
-            "complete",
-            "sha256",
-            "processor_count",
-            "status",
-        ];
-        each(recording, "trace", &columns, |row| {
-            if let Some(path) = row.word(0) {
+        recording.each_recorded::<Trace<'_>>(|row| {
+            if let Some(path) = word(Some(row.path)) {
                 facts.name = file_name(path).to_owned();
             }
-            facts.duration_ns = row.signed(5).unwrap_or_default().max(0);
-            facts.dropped = row.number(7).unwrap_or_default();
-            facts.is_complete = row.is(8);
-            facts.status = row.text(11).unwrap_or_default().to_owned();
+            facts.duration_ns = row.duration_ns.max(0);
+            facts.dropped = row.dropped_event_count;
+            facts.is_complete = row.complete;
+            facts.status = row.status.to_owned();
             let mut add = |name, value: Option<String>| facts.pairs.extend(value.map(|value| (name, value)));
-            add("Recorded", row.signed(3).filter(|_| row.is(4)).map(|us| format!("{} UTC", utc(us))));
-            add("Length", row.signed(5).map(duration));
-            add("Events", row.number(6).map(count));
-            add("File", row.number(1).map(|bytes| format!("{}, {}", size(bytes), row.text(2).unwrap_or_default())));
-            add("Processors", row.number(10).filter(|count| *count > 0).map(count));
-            add("SHA-256", row.word(9).map(str::to_owned));
+            add("Recorded", row.start_known.then(|| format!("{} UTC", utc(row.start_ts))));
+            add("Length", Some(duration(row.duration_ns)));
+            add("Events", Some(count(row.event_count)));
+            add("File", Some(format!("{}, {}", size(row.size_bytes), row.container)));
+            add("Processors", Some(row.processor_count).filter(|count| *count > 0).map(count));
+            add("SHA-256", word(Some(row.sha256)).map(str::to_owned));
         })?;
         facts.read_processes(recording)?;
-        each(recording, "trace_label", &["name", "value"], |row| {
+        recording.each_recorded::<Label<'_>>(|row| {
             if facts.pairs.len() < 40 {
-                facts.pairs.push((
-                    "Label",
-                    format!("{} = {}", row.text(0).unwrap_or_default(), row.text(1).unwrap_or_default()),
-                ));
+                facts.pairs.push(("Label", format!("{} = {}", row.name, row.value)));
             }
         })?;
         Ok(facts)
     }
 
     fn read_processes(&mut self, recording: &Recording<'_>) -> Result<()> {
-        let columns =
-            ["process_id", "name", "command_line", "os", "arch", "runtime_version", "startup_flags", "event_count"];
         let mut processes: Vec<(u64, String)> = Vec::new();
         let mut all = 0u64;
-        each(recording, "process", &columns, |row| {
+        recording.each_recorded::<Process<'_>>(|row| {
             all += 1;
-            let mut words = vec![row.number(0).unwrap_or_default().to_string()];
-            words.extend([1, 2, 3, 4].into_iter().filter_map(|column| row.word(column)).map(str::to_owned));
-            words.extend(row.word(5).map(|version| format!(".NET {version}")));
-            words.extend(row.word(6).map(|flags| flags.replace('|', " ")));
-            let of_process = (row.number(7).unwrap_or_default(), words.join(", "));
+            let mut words = vec![row.process_id.to_string()];
+            let texts = [row.name, row.command_line, row.os, row.arch];
+            words.extend(texts.into_iter().filter_map(|text| word(Some(text))).map(str::to_owned));
+            words.extend(word(Some(row.runtime_version)).map(|version| format!(".NET {version}")));
+            words.extend(word(Some(row.startup_flags)).map(|flags| flags.replace('|', " ")));
+            let of_process = (row.event_count, words.join(", "));
             // Those with the most events.
             let place = processes.partition_point(|(events, _)| *events >= of_process.0);
             processes.insert(place, of_process);
@@ -287,15 +300,15 @@ pub(crate) fn losses(recording: &Recording<'_>, facts: &Facts) -> Result<String>
     ];
     let mut rows = Rows::new("losses-table", &heads);
     let mut of = 0usize;
-    each(recording, "diagnostic", &["severity", "code", "count", "byte_offset", "message"], |row| {
+    recording.each_recorded::<Loss<'_>>(|row| {
         of += 1;
         if of <= MAX_ROWS {
             rows.row(vec![
-                Cell::text(row.text(0)),
-                Cell::text(row.text(1)),
-                Cell::number(row.number(2), count),
-                Cell::number(row.number(3), count),
-                Cell::text(row.text(4)),
+                Cell::text(Some(row.severity)),
+                Cell::text(Some(row.code)),
+                Cell::number(Some(row.count), count),
+                Cell::number(Some(row.byte_offset), count),
+                Cell::text(Some(row.message)),
             ]);
         }
     })?;

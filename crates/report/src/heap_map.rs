@@ -11,8 +11,7 @@ use crate::collections::{Collection, Collections};
 use crate::follow::Follow;
 use crate::html::{Cell, Rows, numbers};
 use crate::packed::Bytes;
-use crate::ranges::{Range, each_range};
-use crate::read::each;
+use crate::ranges::{Bounds, Moved, Stayed, is_clamped};
 use crate::survival::Survival;
 use crate::units::{count, size};
 
@@ -141,21 +140,23 @@ impl HeapMap {
         let columns: Vec<Collection> = with_ranges.into_iter().step_by(step).cloned().collect();
         let places: Places = columns.iter().map(|collection| collection.gc_id).zip(0..).collect();
         let mut touched = Touched::default();
-        let each_range = |table: &str, columns: &[&str], take: &mut dyn FnMut(usize, u64, u64)| {
-            each(recording, table, columns, |row| {
-                let place = row.number(0).and_then(|gc| places.get(&(gc as u32)));
-                if let (Some(place), Some(start), Some(length)) = (place, row.number(1), row.number(2)) {
-                    take(*place, start, length);
-                }
-            })
-        };
-        each_range("gc_generation_range", &["gc_id", "range_start", "range_length"], &mut |_, start, length| {
-            touched.add(start, length);
+        let is_shown = |gc_id: u32| places.contains_key(&gc_id);
+        recording.each_recorded::<Bounds<'_>>(|row| {
+            if is_shown(row.gc_id) {
+                touched.add(row.range_start, row.range_length);
+            }
         })?;
         if touched.runs.is_empty() {
-            let mut touch = |_, start, length| touched.add(start, length);
-            each_range("gc_surviving_range", &["gc_id", "range_start", "range_length"], &mut touch)?;
-            each_range("gc_moved_range", &["gc_id", "new_range_start", "range_length"], &mut touch)?;
+            recording.each_recorded::<Stayed<'_>>(|row| {
+                if is_shown(row.gc_id) {
+                    touched.add(row.range_start, row.range_length);
+                }
+            })?;
+            recording.each_recorded::<Moved<'_>>(|row| {
+                if is_shown(row.gc_id) {
+                    touched.add(row.new_range_start, row.range_length);
+                }
+            })?;
         }
         let bins = touched.bins(MAX_BINS);
         let parts = vec![Part::default(); bins.len().saturating_mul(columns.len())];
@@ -168,20 +169,17 @@ impl HeapMap {
     }
 
     fn fill(&mut self, recording: &Recording<'_>, places: &Places, known: &HashSet<u32, RandomState>) -> Result<()> {
-        let place_of = |gc: Option<u64>| gc.and_then(|gc| places.get(&(gc as u32))).copied();
-        let gc_of = |gc: Option<u64>| gc.map(|gc| gc as u32).filter(|gc| known.contains(gc));
-        let columns = ["gc_id", "phase", "generation", "range_start", "range_length"];
-        each(recording, "gc_generation_range", &columns, |row| {
-            let (Some(gc), Some(start), Some(length)) = (gc_of(row.number(0)), row.number(3), row.number(4)) else {
+        recording.each_recorded::<Bounds<'_>>(|row| {
+            if !known.contains(&row.gc_id) {
                 return;
-            };
-            let generation = row.number(2).unwrap_or_default().min(NO_GENERATION.into()) as u8;
-            let is_start = row.text(1) == Some("start");
-            self.follow.bounds(gc, !is_start, generation, start, length);
-            if is_start {
-                self.survival.before(gc, row.number(2), length);
             }
-            let Some(place) = place_of(row.number(0)) else { return };
+            let (start, length, is_start) = (row.range_start, row.range_length, row.phase == "start");
+            let generation = row.generation.min(NO_GENERATION);
+            self.follow.bounds(row.gc_id, !is_start, generation, start, length);
+            if is_start {
+                self.survival.before(row.gc_id, Some(row.generation), length);
+            }
+            let Some(place) = places.get(&row.gc_id).copied() else { return };
             let is_collected = self.columns.get(place).is_some_and(|collection| {
                 let Collection { generation: collected, kind, complete, .. } = collection;
                 collects(*collected, kind.as_deref(), *complete, generation)
@@ -211,16 +209,16 @@ impl HeapMap {
         let mut collection_of = |gc_id: u32| match last {
             Some((of, found)) if of == gc_id => found,
             _ => {
-                let found = gc_of(Some(gc_id.into())).map(|_| place_of(Some(gc_id.into())));
+                let found = known.contains(&gc_id).then(|| places.get(&gc_id).copied());
                 last = Some((gc_id, found));
                 found
             }
         };
-        each_range(recording, "gc_surviving_range", ["range_start"; 2], |range| {
-            let Some(place) = collection_of(range.gc_id) else { return };
-            let Range { gc_id, old: start, length, before, after, is_clamped, .. } = range;
-            self.follow.range(gc_id, false, [start, start, length], is_clamped);
-            self.survival.survived(gc_id, before, after, length);
+        recording.each_recorded::<Stayed<'_>>(|row| {
+            let Some(place) = collection_of(row.gc_id) else { return };
+            let (start, length, after) = (row.range_start, row.range_length, row.generation_after);
+            self.follow.range(row.gc_id, false, [start, start, length], is_clamped(row.length_kind));
+            self.survival.survived(row.gc_id, row.generation_before, after, length);
             let Some(place) = place else { return };
             if let Some(fate) = self.fates.get_mut(place) {
                 fate.in_place = fate.in_place.saturating_add(length);
@@ -230,11 +228,12 @@ impl HeapMap {
                 part.note_generation(after, bytes);
             });
         })?;
-        each_range(recording, "gc_moved_range", ["old_range_start", "new_range_start"], |range| {
-            let Some(place) = collection_of(range.gc_id) else { return };
-            let Range { gc_id, old, new, length, before, after, is_clamped } = range;
-            self.follow.range(gc_id, true, [old, new, length], is_clamped);
-            self.survival.survived(gc_id, before, after, length);
+        recording.each_recorded::<Moved<'_>>(|row| {
+            let Some(place) = collection_of(row.gc_id) else { return };
+            let (old, new) = (row.old_range_start, row.new_range_start);
+            let (length, after) = (row.range_length, row.generation_after);
+            self.follow.range(row.gc_id, true, [old, new, length], is_clamped(row.length_kind));
+            self.survival.survived(row.gc_id, row.generation_before, after, length);
             let Some(place) = place else { return };
             if let Some(fate) = self.fates.get_mut(place) {
                 fate.moved = fate.moved.saturating_add(length);
@@ -357,9 +356,9 @@ impl HeapMap {
 }
 
 impl Part {
-    fn note_generation(&mut self, generation: Option<u64>, bytes: u64) {
+    fn note_generation(&mut self, generation: Option<u8>, bytes: u64) {
         if let (None, Some(generation)) = (self.generation, generation) {
-            self.generation = Some((generation.min(NO_GENERATION.into()) as u8, bytes));
+            self.generation = Some((generation.min(NO_GENERATION), bytes));
         }
     }
 }

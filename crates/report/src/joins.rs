@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::html::{Cell, Rows, numbers, words};
-use crate::read::{Row, add};
+use crate::read::{add, span};
 use crate::units::{count, duration};
 
-/// Columns of `gc_join` that are read, after the collection.
-pub(crate) const COLUMNS: [&str; 6] = ["gc_id", "start_ts_ns", "duration_ns", "heap_index", "kind", "join_id"];
+tracequet_dataset::row! {
+    /// A thread waited for the others of a collection, or worked alone.
+    pub(crate) struct JoinRow of gc_join { gc_id, start_ts_ns, duration_ns, heap_index, kind, join_id }
+}
 
 /// Joins of a collection that are kept; the runtime has some forty.
 const MAX_JOINS: usize = 64;
@@ -64,8 +66,9 @@ pub(crate) struct Joins(BTreeMap<u64, Join>);
 
 impl Joins {
     /// Adds a row of `gc_join`.
-    pub(crate) fn add(&mut self, row: &Row<'_>) {
-        let (Some(start_ns), Some(join)) = (row.signed(1), row.number(5)) else { return };
+    pub(crate) fn add(&mut self, row: &JoinRow<'_>) {
+        let (start_ns, duration_ns) = (row.start_ts_ns, row.duration_ns.map(span));
+        let Some(join) = row.join_id.map(u64::from) else { return };
         if self.0.len() >= MAX_JOINS && !self.0.contains_key(&join) {
             return;
         }
@@ -74,13 +77,13 @@ impl Joins {
         of.first_ns = of.first_ns.min(start_ns);
         let is_last = start_ns >= of.last_ns;
         of.last_ns = of.last_ns.max(start_ns);
-        if row.text(4) == Some("alone") {
-            add(&mut of.alone_ns, row.number(2));
-            of.last_heap = if is_last { row.number(3) } else { of.last_heap };
+        if row.kind == "alone" {
+            add(&mut of.alone_ns, duration_ns);
+            of.last_heap = if is_last { row.heap_index.map(u64::from) } else { of.last_heap };
         } else {
             of.waits += 1;
-            add(&mut of.waited_ns, row.number(2));
-            of.longest_ns = of.longest_ns.max(row.number(2));
+            add(&mut of.waited_ns, duration_ns);
+            of.longest_ns = of.longest_ns.max(duration_ns);
         }
     }
 

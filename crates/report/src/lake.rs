@@ -11,7 +11,6 @@ use tracequet_dataset::read::Dataset;
 use crate::document::{Parts, document};
 use crate::html::{Cell, Head, Rows, cut, escaped, numbers, words};
 use crate::page::verdict_lines;
-use crate::read::each;
 use crate::timeline::{BAND, Line, lines};
 use crate::units::{count, figure};
 
@@ -84,22 +83,21 @@ pub fn lake(dataset: &Dataset, name: &str, verdict: &str) -> Result<String> {
     Ok(document(name, &head, parts.parts))
 }
 
+tracequet_dataset::row! {
+    struct FindingRow of finding { rule, verdict, score }
+}
+
 /// Of each recording its rules with a warning or a hint, and their scores.
 type Found = BTreeMap<String, Vec<(String, String, f64)>>;
 
 fn findings(dataset: &Dataset) -> Result<Found> {
     let mut found = Found::new();
     for recording in dataset.each_recording() {
-        each(&recording, "finding", &["rule", "verdict", "score"], |row| {
-            let verdict = row.text(1).unwrap_or_default();
-            if matches!(verdict, "warning" | "info") {
+        recording.each_recorded::<FindingRow<'_>>(|row| {
+            if matches!(row.verdict, "warning" | "info") {
                 let of = found.entry(recording.info().trace_id.clone()).or_default();
                 if of.len() < MAX_ROWS {
-                    of.push((
-                        row.text(0).unwrap_or_default().to_owned(),
-                        verdict.to_owned(),
-                        row.real(2).unwrap_or_default(),
-                    ));
+                    of.push((row.rule.to_owned(), row.verdict.to_owned(), row.score.unwrap_or_default()));
                 }
             }
         })?;

@@ -26,7 +26,6 @@ mod read;
 mod requests;
 mod retained;
 mod sites;
-mod spent;
 mod subjects;
 mod survival;
 mod tasks;

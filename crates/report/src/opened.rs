@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::subjects::heap::{Bytes, GENERATIONS, HeapGeneration, Mark};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
-use crate::collections::{Collection, Collections, GENERATIONS};
+use crate::collections::{Collection, Collections};
 use crate::html::{Cell, Rows, escaped, numbers, words};
-use crate::joins::{self, Joins};
-use crate::read::{add, each};
+use crate::joins::{JoinRow, Joins};
+use crate::read::{add, span, word};
 use crate::units::{counted, duration, moment, size};
 
 /// Collections that can be opened, and heaps of each.
@@ -20,8 +21,13 @@ const MAX_HEAPS: usize = 64;
 /// Kinds of roots of a collection; the runtime has some ten.
 const MAX_KINDS: usize = 32;
 
-/// A generation of all heaps: before, after, free afterwards, come in, survived, of these pinned, budget.
-type Generation = [Option<u64>; 7];
+tracequet_dataset::row! {
+    struct Ranges of gc { gc_id, surviving_range_count, surviving_bytes, moved_range_count, moved_bytes }
+}
+
+tracequet_dataset::row! {
+    struct HeapRow of gc_heap { gc_id, heap_index, compact_reason, condemn_conditions_text }
+}
 
 #[derive(Debug, Default)]
 struct Heap {
@@ -35,17 +41,16 @@ struct Heap {
 #[derive(Debug, Default)]
 struct Opened {
     /// Number and bytes of ranges that stayed, and of those that were moved.
-    ranges: [Option<u64>; 4],
-    generations: [Generation; GENERATIONS],
-    heaps: BTreeMap<u64, Heap>,
+    ranges: [u64; 4],
+    generations: [Option<Bytes>; GENERATIONS],
+    heaps: BTreeMap<u32, Heap>,
     /// By the kind of roots: bytes, and time on the heap that took longest.
     marks: BTreeMap<String, [Option<u64>; 2]>,
     joins: Joins,
 }
 
 impl Opened {
-    fn heap(&mut self, index: Option<u64>) -> Option<&mut Heap> {
-        let index = index?;
+    fn heap(&mut self, index: u32) -> Option<&mut Heap> {
         let has_room = self.heaps.len() < MAX_HEAPS || self.heaps.contains_key(&index);
         has_room.then(|| self.heaps.entry(index).or_default())
     }
@@ -82,60 +87,44 @@ pub(crate) fn opened(recording: &Recording<'_>, collections: &Collections) -> Re
 }
 
 fn read(recording: &Recording<'_>, found: &mut HashMap<u32, Opened, RandomState>) -> Result<()> {
-    let key = |number: Option<u64>| number.and_then(|gc_id| u32::try_from(gc_id).ok()).unwrap_or_default();
-    let ranges = ["gc_id", "surviving_range_count", "surviving_bytes", "moved_range_count", "moved_bytes"];
-    each(recording, "gc", &ranges, |row| {
-        if let Some(opened) = found.get_mut(&key(row.number(0))) {
-            opened.ranges = [1, 2, 3, 4].map(|column| row.number(column));
+    recording.each_recorded::<Ranges<'_>>(|row| {
+        if let Some(opened) = found.get_mut(&row.gc_id) {
+            opened.ranges = [row.surviving_range_count, row.surviving_bytes, row.moved_range_count, row.moved_bytes];
         }
     })?;
-    let generations = [
-        "gc_id",
-        "heap_index",
-        "generation",
-        "size_before_bytes",
-        "size_after_bytes",
-        "free_list_after_bytes",
-        "free_object_after_bytes",
-        "in_bytes",
-        "pinned_survived_bytes",
-        "other_survived_bytes",
-        "budget_bytes",
-    ];
-    each(recording, "gc_heap_generation", &generations, |row| {
-        let Some(opened) = found.get_mut(&key(row.number(0))) else { return };
-        if let Some(heap) = opened.heap(row.number(1)) {
-            add(&mut heap.after, row.number(4));
+    recording.each_recorded::<HeapGeneration<'_>>(|row| {
+        let Some(opened) = found.get_mut(&row.gc_id) else { return };
+        if let Some(heap) = opened.heap(row.heap_index) {
+            add(&mut heap.after, Some(row.size_after_bytes));
         }
-        let place = row.number(2).and_then(|generation| usize::try_from(generation).ok());
-        let Some(of) = place.and_then(|place| opened.generations.get_mut(place)) else { return };
-        let columns: [&[usize]; 7] = [&[3], &[4], &[5, 6], &[7], &[8, 9], &[8], &[10]];
-        for (sum, columns) in of.iter_mut().zip(columns) {
-            columns.iter().for_each(|column| add(sum, row.number(*column)));
+        if let Some(of) = opened.generations.get_mut(usize::from(row.generation)) {
+            of.get_or_insert_default().add(&row);
         }
     })?;
-    each(recording, "gc_mark", &["gc_id", "heap_index", "root_kind", "promoted_bytes", "duration_ns"], |row| {
-        let Some(opened) = found.get_mut(&key(row.number(0))) else { return };
-        let (bytes, ns) = (row.number(3), row.number(4));
-        if let Some(heap) = opened.heap(row.number(1)) {
+    recording.each_recorded::<Mark<'_>>(|row| {
+        let Some(opened) = found.get_mut(&row.gc_id) else { return };
+        let (bytes, ns) = (Some(row.promoted_bytes), row.duration_ns.map(span));
+        if let Some(heap) = opened.heap(row.heap_index) {
             add(&mut heap.marked, bytes);
             add(&mut heap.marking_ns, ns);
         }
-        let kind = row.word(2).unwrap_or("unknown");
+        let kind = word(Some(row.root_kind)).unwrap_or("unknown");
         if opened.marks.len() < MAX_KINDS || opened.marks.contains_key(kind) {
             let [sum, most] = opened.marks.entry(kind.to_owned()).or_default();
             add(sum, bytes);
             *most = (*most).max(ns);
         }
     })?;
-    each(recording, "gc_heap", &["gc_id", "heap_index", "compact_reason", "condemn_conditions_text"], |row| {
-        if let Some(heap) = found.get_mut(&key(row.number(0))).and_then(|opened| opened.heap(row.number(1))) {
-            (heap.compact_reason, heap.conditions) = (row.word(2).map(str::to_owned), row.word(3).map(str::to_owned));
+    recording.each_recorded::<HeapRow<'_>>(|row| {
+        if let Some(heap) = found.get_mut(&row.gc_id).and_then(|opened| opened.heap(row.heap_index)) {
+            let owned = |text| word(text).map(str::to_owned);
+            (heap.compact_reason, heap.conditions) =
+                (owned(row.compact_reason), owned(Some(row.condemn_conditions_text)));
         }
     })?;
-    each(recording, "gc_join", &joins::COLUMNS, |row| {
-        if let Some(opened) = found.get_mut(&key(row.number(0))) {
-            opened.joins.add(row);
+    recording.each_recorded::<JoinRow<'_>>(|row| {
+        if let Some(opened) = found.get_mut(&row.gc_id) {
+            opened.joins.add(&row);
         }
     })?;
     Ok(())
@@ -145,7 +134,7 @@ fn read(recording: &Recording<'_>, found: &mut HashMap<u32, Opened, RandomState>
 fn tables(collection: &Collection, opened: &Opened) -> String {
     let gc_id = collection.gc_id;
     let mut out = String::new();
-    let [stayed, stayed_bytes, moved, moved_bytes] = opened.ranges.map(Option::unwrap_or_default);
+    let [stayed, stayed_bytes, moved, moved_bytes] = opened.ranges;
     if stayed + moved > 0 {
         let (stayed, moved) = (counted(stayed, "range", "ranges"), counted(moved, "range", "ranges"));
         writeln!(
@@ -168,8 +157,10 @@ fn tables(collection: &Collection, opened: &Opened) -> String {
     ];
     let mut rows = Rows::new(format!("opened-{gc_id}-generations"), &heads);
     let names = ["0", "1", "2", "large", "pinned"];
-    for (name, of) in names.iter().zip(&opened.generations).filter(|(_, of)| of.iter().any(Option::is_some)) {
-        let cells = of.iter().map(|bytes| Cell::number(*bytes, size));
+    for (name, of) in names.iter().zip(&opened.generations) {
+        let Some(Bytes { before, after, free_after, came_in, survived, pinned, budget, .. }) = of else { continue };
+        let bytes = [before, after, free_after, came_in, survived, pinned, budget];
+        let cells = bytes.into_iter().map(|bytes| Cell::number(Some(*bytes), size));
         rows.row([Cell::text(Some(name))].into_iter().chain(cells).collect());
     }
     out += &html(rows, &format!("Generations of collection {gc_id}"));
@@ -197,7 +188,7 @@ fn tables(collection: &Collection, opened: &Opened) -> String {
     let mut rows = Rows::new(format!("opened-{gc_id}-heaps"), &heads);
     for (index, heap) in &opened.heaps {
         rows.row(vec![
-            Cell::number(Some(*index), |n| n.to_string()),
+            Cell::number(Some(u64::from(*index)), |n| n.to_string()),
             Cell::number(heap.after, size),
             Cell::number(heap.marked, size),
             Cell::number(heap.marking_ns, |ns| duration(ns.cast_signed())),

@@ -2,30 +2,76 @@
 
 use std::fmt::Write;
 
-use serde_json::Value;
 use tracequet_analyze::subjects::pauses::{self, Pauses};
+use tracequet_analyze::subjects::pool::percentile;
+use tracequet_analyze::subjects::requests::{Asked, CLIENT, Kind, SERVER, route, spent};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::html::{Cell, Rows, escaped, numbers, words};
-use crate::read::each;
-use crate::spent::{Asked, Sources, is_query, spent};
+use crate::read::{span, word};
 use crate::subjects::{Groups, rows_note};
 use crate::timeline::{Highest, Line, Series};
 use crate::units::{count, counted, duration, moment};
 
-/// Who reports requests, as the view `requests` has them, the best first. A request is a row for each of them.
-const SOURCES: [(&str, &str, usize); 6] = [
-    ("Microsoft.AspNetCore", "Microsoft.AspNetCore.Hosting.HttpRequestIn", SERVER),
-    ("Microsoft.AspNetCore.Hosting", "Request", SERVER),
-    ("Microsoft-AspNetCore-Server-Kestrel", "Request", SERVER),
-    ("HttpHandlerDiagnosticListener", "System.Net.Http.HttpRequestOut", CLIENT),
-    ("System.Net.Http", "System.Net.Http.HttpRequestOut", CLIENT),
-    ("System.Net.Http", "Request", CLIENT),
-];
-const SERVER: usize = 0;
-const CLIENT: usize = 1;
-const SIDES: [&str; 2] = ["server", "client"];
+tracequet_dataset::row! {
+    struct Reported of activity { provider_name, name, start_fields, end_fields }
+}
+
+tracequet_dataset::row! {
+    struct Request of activity {
+        process_id,
+        thread_id,
+        end_thread_id,
+        activity_id,
+        start_ts_ns,
+        duration_ns,
+        provider_name,
+        name,
+        result,
+        status_code,
+        start_fields,
+        end_fields,
+    }
+}
+
+/// Requests that came in, and those of HttpClient, with their sources.
+const SIDES: [(&str, [(&str, &str); 3]); 2] = [("server", SERVER), ("client", CLIENT)];
+
+/// The side of a request and the place of its source among those of the side. A request is a row for each source.
+fn source(provider: &str, name: &str) -> Option<(usize, usize)> {
+    match Kind::of(provider, name, false) {
+        Kind::Request(place) => Some((0, place)),
+        Kind::Call(place) => Some((1, place)),
+        _ => None,
+    }
+}
+
+/// What the sources of a side report.
+#[derive(Clone, Copy, Debug, Default)]
+struct Source {
+    rows: u64,
+    says_route: bool,
+}
+
+/// Of each side the source whose requests are shown: of those that say the route the one that has most; of two with as many the better one.
+fn sources(recording: &Recording<'_>) -> Result<[Option<usize>; 2]> {
+    let mut found = [[Source::default(); 3]; 2];
+    recording.each_recorded::<Reported<'_>>(|row| {
+        let place = source(row.provider_name, row.name);
+        let Some(of) = place.and_then(|(side, place)| found.get_mut(side)?.get_mut(place)) else { return };
+        of.rows += 1;
+        if !of.says_route && of.rows <= MAX_LOOKED_AT {
+            let [start, end] = [row.start_fields, row.end_fields].map(Option::unwrap_or_default);
+            of.says_route = !route(start, end).is_empty();
+        }
+    })?;
+    Ok(found.map(|of_side| {
+        let reported = of_side.iter().enumerate().filter(|(_, of)| of.rows > 0);
+        let best = reported.min_by_key(|(place, of)| (!of.says_route, std::cmp::Reverse(of.rows), *place));
+        best.map(|(place, _)| place)
+    }))
+}
 
 /// Durations that are held for percentiles, and requests that are listed.
 const MAX_DURATIONS: usize = 4 << 20;
@@ -33,9 +79,6 @@ const MAX_SLOWEST: usize = 30;
 
 /// Requests of a source in which a route is looked for.
 const MAX_LOOKED_AT: u64 = 100;
-
-/// Bytes of fields that are looked at.
-const MAX_FIELDS: usize = 16 << 10;
 
 #[derive(Debug, Default)]
 struct Route {
@@ -51,7 +94,7 @@ struct Slow {
     duration_ns: u64,
     side: usize,
     route: String,
-    status: Option<u64>,
+    status: Option<u32>,
 }
 
 /// The part, and what the timeline has of it.
@@ -63,33 +106,7 @@ pub(crate) struct Requests {
 
 /// Reads the requests. `None` when there are none.
 pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) -> Result<Option<Requests>> {
-    let mut rows = [0u64; SOURCES.len()];
-    let source = |provider: Option<&str>, name: Option<&str>| {
-        SOURCES.iter().position(|(known, of, _)| provider == Some(*known) && name == Some(*of))
-    };
-    let mut has_route = [false; SOURCES.len()];
-    // How many queries of databases each source reports.
-    let mut queries: Groups<u64> = Groups::new();
-    each(recording, "activity", &["provider_name", "name", "start_fields", "end_fields"], |row| {
-        if is_query(row.text(2), row.text(3)) {
-            *queries.of([row.text(0).unwrap_or_default(), row.text(1).unwrap_or_default()]) += 1;
-        }
-        let Some(place) = source(row.text(0), row.text(1)) else { return };
-        if let (Some(found), Some(has_route)) = (rows.get_mut(place), has_route.get_mut(place)) {
-            *found += 1;
-            if !*has_route && *found <= MAX_LOOKED_AT {
-                *has_route = !route(row.text(2).unwrap_or_default(), row.text(3).unwrap_or_default()).is_empty();
-            }
-        }
-    })?;
-    // Of each side a source that says the route, of these the one that has most; of two with as many the better one.
-    let chosen = [SERVER, CLIENT].map(|side| {
-        let of_side = SOURCES.iter().zip(rows).enumerate().filter(|(_, ((.., of), rows))| *of == side && *rows > 0);
-        let says_route = |place: usize| has_route.get(place).copied().unwrap_or_default();
-        of_side
-            .min_by_key(|(place, (_, rows))| (!says_route(*place), std::cmp::Reverse(*rows), *place))
-            .map(|(place, _)| place)
-    });
+    let chosen = sources(recording)?;
     if chosen.iter().all(Option::is_none) {
         return Ok(None);
     }
@@ -98,32 +115,16 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
     let mut highest = Highest::new(end_ns);
     let mut slowest: Vec<Slow> = Vec::new();
     let (mut held, mut left_out, mut open) = (0usize, 0u64, 0u64);
-    let columns = [
-        "provider_name",
-        "name",
-        "start_ts_ns",
-        "duration_ns",
-        "result",
-        "status_code",
-        "start_fields",
-        "end_fields",
-        "process_id",
-        "thread_id",
-        "end_thread_id",
-        "activity_id",
-    ];
-    each(recording, "activity", &columns, |row| {
-        let Some(place) = source(row.text(0), row.text(1)).filter(|place| chosen.contains(&Some(*place))) else {
-            return;
-        };
-        let side = SOURCES.get(place).map_or(SERVER, |(.., side)| *side);
-        let route = route(row.text(6).unwrap_or_default(), row.text(7).unwrap_or_default());
-        let start_ns = row.signed(2).unwrap_or_default();
+    recording.each_recorded::<Request<'_>>(|row| {
+        let place = source(row.provider_name, row.name);
+        let Some((side, _)) = place.filter(|(side, place)| chosen.get(*side) == Some(&Some(*place))) else { return };
+        let [start, end] = [row.start_fields, row.end_fields].map(Option::unwrap_or_default);
+        let (route, start_ns) = (route(start, end), row.start_ts_ns);
         over_time.add(side, start_ns, 1);
-        let group = groups.of([SIDES.get(side).unwrap_or(&""), route.as_str()]);
+        let group = groups.of([SIDES.get(side).map_or("", |(side, _)| *side), route.as_str()]);
         group.requests += 1;
-        group.failed += u64::from(row.text(4) == Some("failure"));
-        let Some(duration_ns) = row.number(3) else {
+        group.failed += u64::from(row.result == Some("failure"));
+        let Some(duration_ns) = row.duration_ns.map(span) else {
             open += 1;
             return;
         };
@@ -138,15 +139,15 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
         let rank = slowest.partition_point(|slow| slow.duration_ns >= duration_ns);
         if rank < MAX_SLOWEST {
             let asked = Asked {
-                is_server: side == SERVER,
-                process: row.number(8).unwrap_or_default(),
-                thread: row.number(9).unwrap_or_default(),
-                is_of_thread: row.number(9) == row.number(10),
-                activity: row.word(11).map(str::to_owned),
+                is_server: side == 0,
+                process: row.process_id,
+                thread: row.thread_id,
+                is_of_thread: row.thread_id == row.end_thread_id,
+                activity: word(row.activity_id).map(str::to_owned),
                 start_ns,
                 end_ns: start_ns.saturating_add(duration_ns.min(i64::MAX as u64) as i64),
             };
-            slowest.insert(rank, Slow { asked, start_ns, duration_ns, side, route, status: row.number(5) });
+            slowest.insert(rank, Slow { asked, start_ns, duration_ns, side, route, status: row.status_code });
             slowest.truncate(MAX_SLOWEST);
         }
     })?;
@@ -180,9 +181,13 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
         ]);
     }
     let mut note = rows_note(largest.len(), of, ["route", "routes"], "the most time");
-    for (side, place) in SIDES.iter().zip(chosen) {
-        if let Some((provider, name, _)) = place.and_then(|place| SOURCES.get(place)) {
-            note += &format!(" Requests of the {side} by {provider}/{name}.");
+    let source_of = |side: usize| {
+        let place = chosen.get(side).copied().flatten();
+        place.and_then(|place| SIDES.get(side)?.1.get(place)).copied()
+    };
+    for (side, (name_of_side, _)) in SIDES.iter().enumerate() {
+        if let Some((provider, name)) = source_of(side) {
+            note += &format!(" Requests of the {name_of_side} by {provider}/{name}.");
         }
     }
     if open > 0 {
@@ -199,26 +204,17 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
         numbers("CPU", "By the samples of the threads that worked for it"),
         numbers("waits", "Of these threads, but for locks"),
         numbers("locks", "Waits of these threads for locks"),
-        numbers("queries", "Of databases, on these threads; together, of those at the same time"),
+        numbers(
+            "queries",
+            "Of databases, on these threads; together, of those at the same time. One within another counts once",
+        ),
         numbers("calls", "Requests of HttpClient that it made; together, of those at the same time"),
         numbers("awaits", "What its async methods waited for, together; may lie in the others"),
         numbers("in pauses", "The time in which all managed threads were stopped for collections"),
         numbers("status", "Of HTTP"),
     ];
     let asked: Vec<Asked> = slowest.iter().map(|slow| slow.asked.clone()).collect();
-    let source_of = |side: usize| {
-        let source = chosen.get(side).copied().flatten().and_then(|place| SOURCES.get(place));
-        source.map(|(provider, name, _)| (*provider, *name))
-    };
-    // Where several report the same queries, those of the one that reports most.
-    let (queried, _) = queries.largest(|queries| *queries);
-    let queried = queried.first().and_then(|(source, _)| source.first().zip(source.get(1)));
-    let sources = Sources {
-        server: source_of(SERVER),
-        client: source_of(CLIENT),
-        queries: queried.map(|(provider, name)| (provider.as_str(), name.as_str())),
-    };
-    let spent = spent(recording, &asked, &sources)?;
+    let spent = spent(recording, &asked, source_of(0))?;
     let has_pauses = pauses::are_recorded(recording)?;
     let stopped = |asked: &Asked| {
         has_pauses.then(|| pauses.within_ns(asked.process, asked.start_ns, asked.end_ns).max(0).cast_unsigned())
@@ -229,7 +225,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
             request.start_ns,
             vec![
                 Cell::signed(Some(request.start_ns), moment),
-                Cell::text(SIDES.get(request.side).copied()),
+                Cell::text(SIDES.get(request.side).map(|(side, _)| *side)),
                 Cell::text(Some(&request.route)),
                 Cell::span(Some(request.duration_ns)),
                 Cell::span(spent.cpu_ns),
@@ -239,7 +235,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
                 Cell::span(spent.call_ns),
                 Cell::span(spent.await_ns),
                 Cell::span(stopped(&request.asked)),
-                Cell::number(request.status, |status| status.to_string()),
+                Cell::number(request.status.map(u64::from), |status| status.to_string()),
             ],
         );
     }
@@ -255,81 +251,4 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
     let most = slowest.first().map_or(0, |slow| slow.duration_ns);
     let words = format!("of each moment the slowest that began; at most {}", duration(most as i64));
     Ok(Some(Requests { html, over_time, slowest: highest.line("Latency of requests", words, "c0") }))
-}
-
-/// A percentile of sorted values: one of them, without interpolation.
-pub(crate) fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
-    let rank = (sorted.len() * percent).div_ceil(100).max(1);
-    sorted.get(rank - 1).copied()
-}
-
-/// Method and path by the fields of a request.
-fn route(start: &str, end: &str) -> String {
-    let read = |text: &str| if text.len() <= MAX_FIELDS { serde_json::from_str(text).ok() } else { None };
-    let fields: [Option<Value>; 2] = [read(start), read(end)];
-    let named = |names: &[&str]| -> Option<String> {
-        names.iter().find_map(|name| {
-            fields.iter().flatten().find_map(|fields| {
-                let field = fields.get(name).or_else(|| fields.get("tags")?.get(name));
-                field.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
-            })
-        })
-    };
-    let method = named(&["method", "Request.Method", "http.request.method", "http.method", "Method"]);
-    let template = named(&["http.route", "route", "Request.RouteTemplate"]);
-    let path = template.or_else(|| {
-        let path = named(&[
-            "path",
-            "Request.Path",
-            "url.path",
-            "http.target",
-            "pathAndQuery",
-            "Request.RequestUri",
-            "url.full",
-            "http.url",
-            "RequestUri",
-        ])?;
-        Some(plain(&path))
-    });
-    match (method, path) {
-        (Some(method), Some(path)) => format!("{method} {path}"),
-        (None, Some(path)) => path,
-        (Some(method), None) => method,
-        (None, None) => String::new(),
-    }
-}
-
-/// A path without its query, and with `{id}` for what is a number or an id.
-fn plain(path: &str) -> String {
-    let path = path.split(['?', '#']).next().unwrap_or_default();
-    let is_id = |part: &str| {
-        let has_digit = part.bytes().any(|byte| byte.is_ascii_digit());
-        has_digit && part.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
-    };
-    path.split('/').map(|part| if is_id(part) { "{id}" } else { part }).collect::<Vec<_>>().join("/")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn routes_come_from_the_fields_that_sources_have() {
-        assert_eq!(route(r#"{"path":"/shop/17/items?all=1","method":"GET"}"#, ""), "GET /shop/{id}/items");
-        assert_eq!(route(r#"{"Request.Path":"/a/0f8fad5b-d9cb-469f-a165-70867728950e"}"#, ""), "/a/{id}");
-        assert_eq!(route(r#"{"path":"/shop/17"}"#, r#"{"tags":{"http.route":"/shop/{item}"}}"#), "/shop/{item}");
-        assert_eq!((route("no json", ""), route("[1]", "{}")), (String::new(), String::new()));
-        assert_eq!(plain("/face/decade/2024"), "/face/decade/{id}", "only what has a digit");
-    }
-
-    #[test]
-    fn percentiles_are_values_that_are_there() {
-        let values: Vec<u64> = (1..=10).collect();
-        assert_eq!(
-            [50, 95, 99, 100].map(|percent| percentile(&values, percent)),
-            [Some(5), Some(10), Some(10), Some(10)]
-        );
-        assert_eq!(percentile(&[], 50), None);
-        assert_eq!(percentile(&[7], 1), Some(7));
-    }
 }

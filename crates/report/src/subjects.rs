@@ -4,14 +4,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::profile::{Profile, What};
-use tracequet_analyze::subjects::allocations::{SOURCES, rank};
+use tracequet_analyze::subjects::allocations::{self, Allocation, SOURCES};
 use tracequet_analyze::subjects::processor::{State, is_of_runtime};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::html::{Cell, Head, Rows, cut, numbers, words};
 use crate::owners::Owners;
-use crate::read::{Row, add, each};
+use crate::read::{add, word};
 use crate::timeline::Series;
 use crate::units::{count, counted, moment, size};
 
@@ -26,6 +26,22 @@ const MAX_ROWS: usize = 100;
 
 /// What stands for names beyond the bound.
 const OTHERS: &str = "(others)";
+
+tracequet_dataset::row! {
+    struct TypeRow of r#type { process_id, type_id, name }
+}
+
+tracequet_dataset::row! {
+    struct ExceptionRow of exception { type_name, catch_method_name, message, ts_ns, callsite_id }
+}
+
+tracequet_dataset::row! {
+    struct SampleRow of cpu_sample { ts_ns, kind, sample_count }
+}
+
+tracequet_dataset::row! {
+    struct ModuleRow of managed_module { path, native_path, load_ts_ns, pdb_guid }
+}
 
 /// A table with what is to be said of it, and the sums over time.
 #[derive(Debug)]
@@ -101,32 +117,29 @@ pub(crate) type BytesByType = HashMap<String, u64, RandomState>;
 /// Allocations by type, and the bytes of each. Several kinds of samples may stand for the same bytes, so that only those of one
 /// are counted.
 pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<(Subject, BytesByType)> {
-    let mut best: Option<u8> = None;
-    each(recording, "allocation", &["source"], |row| {
-        best = best.into_iter().chain(row.text(0).and_then(rank)).min();
-    })?;
-    let is_counted = |source: &str| best.is_some() && rank(source) == best;
+    let has_table = recording.has::<Allocation<'_>>();
+    let best = if has_table { allocations::best(recording)? } else { None };
     let names = type_names(recording, best.is_some())?;
     let mut groups: Groups<Allocated> = Groups::new();
     let mut over_time = Series::new(end_ns, &[("al", "allocated")]);
     let (mut rows, mut unknown) = (0u64, String::new());
-    let columns = ["source", "type_name", "process_id", "type_id", "allocation_bytes", "object_count", "ts_ns"];
-    each(recording, "allocation", &columns, |row| {
-        if !row.text(0).is_some_and(is_counted) {
-            return;
-        }
+    let mut take = |row: &Allocation<'_>| {
         rows += 1;
-        let key = (row.number(2).unwrap_or_default(), row.number(3).unwrap_or_default());
-        let name = row.word(1).or_else(|| names.get(&key).map(String::as_str)).unwrap_or_else(|| {
+        let key = (row.process_id, row.type_id);
+        let name = word(row.type_name).or_else(|| names.get(&key).map(String::as_str)).unwrap_or_else(|| {
             unknown = format!("type {:x}", key.1);
             &unknown
         });
-        let (sum, bytes) = (groups.of([name]), row.number(4));
+        let (sum, bytes) = (groups.of([name]), row.allocation_bytes);
         sum.samples += 1;
         add(&mut sum.bytes, bytes);
-        sum.objects = row.real(5).map(|objects| sum.objects.unwrap_or_default() + objects).or(sum.objects);
-        over_time.add(0, row.signed(6).unwrap_or_default(), bytes.unwrap_or_default());
-    })?;
+        sum.objects = row.object_count.map(|objects| sum.objects.unwrap_or_default() + objects).or(sum.objects);
+        over_time.add(0, row.ts_ns, bytes.unwrap_or_default());
+        Ok(())
+    };
+    if has_table {
+        allocations::each(recording, &mut take)?;
+    }
     let by_type = groups.found.iter().filter_map(|(name, sum)| Some((name.clone(), sum.bytes?))).collect();
     let heads = [
         words("type", "Of the sampled objects"),
@@ -159,11 +172,10 @@ pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<(Sub
 fn type_names(recording: &Recording<'_>, is_needed: bool) -> Result<HashMap<(u64, u64), String, RandomState>> {
     let mut names = HashMap::default();
     if is_needed {
-        each(recording, "type", &["process_id", "type_id", "name"], |row| {
-            if let Some(name) = row.word(2).filter(|_| names.len() < MAX_NAMES) {
+        recording.each_recorded::<TypeRow<'_>>(|row| {
+            if let Some(name) = word(Some(row.name)).filter(|_| names.len() < MAX_NAMES) {
                 let name = cut(name, MAX_NAME);
-                let known =
-                    names.entry((row.number(0).unwrap_or_default(), row.number(1).unwrap_or_default())).or_default();
+                let known = names.entry((row.process_id, row.type_id)).or_default();
                 if name > String::as_str(known) {
                     *known = name.to_owned();
                 }
@@ -185,18 +197,15 @@ pub(crate) fn exceptions(recording: &Recording<'_>, profile: Option<&Profile>, e
     let mut groups: Groups<Thrown> = Groups::new();
     let mut over_time = Series::new(end_ns, &[("ex", "thrown")]);
     let (mut owners, mut rows) = (Owners::of(profile), 0u64);
-    let columns = ["type_name", "catch_method_name", "message", "ts_ns", "callsite_id"];
-    each(recording, "exception", &columns, |row: &Row<'_>| {
+    recording.each_recorded::<ExceptionRow<'_>>(|row| {
         rows += 1;
-        let place = owners.name(row.number(4).unwrap_or_default() as u32);
-        let ts_ns = row.signed(3).unwrap_or_default();
-        over_time.add(0, ts_ns, 1);
-        let thrown = groups.of([row.text(0).unwrap_or_default(), row.text(1).unwrap_or_default(), place]);
-        if thrown.count == 0 || ts_ns < thrown.first_ns {
-            thrown.first_ns = ts_ns;
+        over_time.add(0, row.ts_ns, 1);
+        let names = [row.type_name, row.catch_method_name.unwrap_or_default(), owners.name(row.callsite_id)];
+        let thrown = groups.of(names);
+        if thrown.count == 0 || row.ts_ns < thrown.first_ns {
+            thrown.first_ns = row.ts_ns;
             thrown.message.clear();
-            let message = row.text(2).unwrap_or_default();
-            thrown.message.push_str(cut(message, MAX_NAME));
+            thrown.message.push_str(cut(row.message, MAX_NAME));
         }
         thrown.count += 1;
     })?;
@@ -231,14 +240,14 @@ pub(crate) fn samples(recording: &Recording<'_>, end_ns: i64) -> Result<Series> 
         end_ns,
         &[("c0", "managed"), ("c1", "waiting, or in native code"), ("c2", "of the kernel's sampler")],
     );
-    each(recording, "cpu_sample", &["ts_ns", "kind", "sample_count"], |row| {
-        let kind = match row.text(1) {
+    recording.each_recorded::<SampleRow<'_>>(|row| {
+        let kind = match row.kind {
             kind if State::of(kind) == State::Idle => return,
             kind if State::of(kind) == State::Waiting => 1,
             kind if is_of_runtime(kind) => 0,
             _ => 2,
         };
-        over_time.add(kind, row.signed(0).unwrap_or_default(), row.number(2).unwrap_or(1));
+        over_time.add(kind, row.ts_ns, row.sample_count.into());
     })?;
     over_time.kinds.retain(|(_, _, sums)| sums.iter().any(|sum| *sum > 0));
     Ok(over_time)
@@ -257,11 +266,12 @@ pub(crate) fn modules(recording: &Recording<'_>) -> Result<(String, String, u64)
     ];
     let mut found: BTreeSet<(String, Option<i64>, Option<String>)> = BTreeSet::new();
     let mut rows = 0u64;
-    each(recording, "managed_module", &["path", "native_path", "load_ts_ns", "pdb_guid"], |row| {
+    recording.each_recorded::<ModuleRow<'_>>(|row| {
         rows += 1;
-        let Some(path) = row.word(0).or(row.word(1)).filter(|_| found.len() < MAX_NAMES) else { return };
+        let path = word(Some(row.path)).or(word(Some(row.native_path)));
+        let Some(path) = path.filter(|_| found.len() < MAX_NAMES) else { return };
         let path = cut(path, MAX_NAME);
-        found.insert((path.to_owned(), row.signed(2), row.word(3).map(str::to_owned)));
+        found.insert((path.to_owned(), row.load_ts_ns, word(row.pdb_guid).map(str::to_owned)));
     })?;
     let mut table = Rows::new("modules-table", &HEADS);
     for (path, load_ns, pdb) in found.iter().take(2 * MAX_ROWS) {

@@ -6,12 +6,12 @@ use std::fmt::Write;
 use foldhash::fast::RandomState;
 use tracequet_analyze::cohort::{self, CohortRow};
 use tracequet_analyze::collection::collects;
+use tracequet_analyze::subjects::heap::{Bytes, HeapGeneration};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::collections::Collections;
 use crate::html::{Cell, Rows, numbers, words};
-use crate::read::each;
 use crate::timeline::{Line, axis, lines};
 use crate::units::{count, counted, size};
 
@@ -44,15 +44,15 @@ pub(crate) struct Survival {
 #[derive(Clone, Copy, Debug)]
 struct Run {
     gc_id: u32,
-    before: Option<u64>,
-    after: Option<u64>,
+    before: Option<u8>,
+    after: Option<u8>,
     ranges: u64,
     bytes: u64,
 }
 
 impl Survival {
     /// Memory that survived.
-    pub(crate) fn survived(&mut self, gc_id: u32, before: Option<u64>, after: Option<u64>, bytes: u64) {
+    pub(crate) fn survived(&mut self, gc_id: u32, before: Option<u8>, after: Option<u8>, bytes: u64) {
         if let Some(run) = &mut self.run
             && (run.gc_id, run.before, run.after) == (gc_id, before, after)
         {
@@ -66,8 +66,7 @@ impl Survival {
     /// Adds what was gathered: before sums are read.
     pub(crate) fn end_run(&mut self) {
         let Some(Run { gc_id, before, after, ranges, bytes }) = self.run.take() else { return };
-        let byte = |generation: Option<u64>| generation.and_then(|generation| u8::try_from(generation).ok());
-        let way = self.ways.entry((byte(before), byte(after))).or_default();
+        let way = self.ways.entry((before, after)).or_default();
         *way = (way.0 + ranges, way.1.saturating_add(bytes));
         if let Some((_, sum)) = self.place(gc_id, before) {
             *sum = sum.saturating_add(bytes);
@@ -75,14 +74,14 @@ impl Survival {
     }
 
     /// Memory of a generation at the start of a collection.
-    pub(crate) fn before(&mut self, gc_id: u32, generation: Option<u64>, bytes: u64) {
+    pub(crate) fn before(&mut self, gc_id: u32, generation: Option<u8>, bytes: u64) {
         if let Some((sum, _)) = self.place(gc_id, generation) {
             *sum = sum.saturating_add(bytes);
         }
     }
 
-    fn place(&mut self, gc_id: u32, generation: Option<u64>) -> Option<&mut (u64, u64)> {
-        self.by_collection.entry(gc_id).or_default().get_mut(usize::try_from(generation?).ok()?)
+    fn place(&mut self, gc_id: u32, generation: Option<u8>) -> Option<&mut (u64, u64)> {
+        self.by_collection.entry(gc_id).or_default().get_mut(usize::from(generation?))
     }
 
     /// The part of the page. `None` when nothing that survived is listed.
@@ -174,12 +173,20 @@ impl Survival {
     }
 }
 
+tracequet_dataset::row! {
+    struct Cohort of gc_cohort { born_gc_id, gc_id, alive_bytes, unknown_bytes }
+}
+
+tracequet_dataset::row! {
+    struct RangeCounts of gc { surviving_range_count, moved_range_count }
+}
+
 /// How much of what was allocated before a collection is alive after each later one: for the whole recording, and for thirds of it.
 fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option<String>> {
     let places: HashMap<u32, usize, RandomState> = collections.all.iter().map(|c| c.gc_id).zip(0..).collect();
     let mut cohorts: Vec<Vec<Option<u64>>> = vec![Vec::new(); collections.all.len()];
-    let mut add = |born: u64, gc: u64, alive: u64, unknown: u64| {
-        let place = |gc: u64| places.get(&u32::try_from(gc).ok()?).copied();
+    let mut add = |born: u32, gc: u32, alive: u64, unknown: u64| {
+        let place = |gc: u32| places.get(&gc).copied();
         let (Some(from), Some(to)) = (place(born), place(gc)) else { return };
         let Some(age) = to.checked_sub(from).filter(|age| *age < AGES) else { return };
         if let Some(ages) = cohorts.get_mut(from) {
@@ -193,17 +200,14 @@ fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option
         }
     };
     let mut rows = 0u64;
-    let columns = ["born_gc_id", "gc_id", "alive_bytes", "unknown_bytes"];
-    each(recording, "gc_cohort", &columns, |row| {
+    recording.each_recorded::<Cohort<'_>>(|row| {
         rows += 1;
-        let number = |column| row.number(column).unwrap_or_default();
-        add(number(0), number(1), number(2), number(3));
+        add(row.born_gc_id, row.gc_id, row.alive_bytes, row.unknown_bytes);
     })?;
     if rows == 0 {
         let mut ranges = 0u64;
-        each(recording, "gc", &["surviving_range_count", "moved_range_count"], |row| {
-            let of_gc = row.number(0).unwrap_or_default().saturating_add(row.number(1).unwrap_or_default());
-            ranges = ranges.saturating_add(of_gc);
+        recording.each_recorded::<RangeCounts<'_>>(|row| {
+            ranges = ranges.saturating_add(row.surviving_range_count).saturating_add(row.moved_range_count);
         })?;
         let has_tables = cohort::TABLES.iter().all(|name| recording.tables().any(|table| table.name == *name));
         if !has_tables {
@@ -217,7 +221,7 @@ fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option
         }
         cohort::cohorts(recording, |rows: &[CohortRow]| {
             for row in rows {
-                add(row.born_gc_id.into(), row.gc_id.into(), row.alive_bytes, row.unknown_bytes);
+                add(row.born_gc_id, row.gc_id, row.alive_bytes, row.unknown_bytes);
             }
         })?;
     }
@@ -283,29 +287,21 @@ fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option
 
 /// Free memory within the heap after each collection, and pinned memory that survived. Empty where no collection says so.
 pub(crate) fn fragmentation(recording: &Recording<'_>, collections: &Collections, end_ns: i64) -> Result<String> {
-    let mut sums: HashMap<u32, (u64, u64, u64), RandomState> = HashMap::default();
-    let columns =
-        ["gc_id", "size_after_bytes", "free_list_after_bytes", "free_object_after_bytes", "pinned_survived_bytes"];
-    each(recording, "gc_heap_generation", &columns, |row| {
-        let number = |column| row.number(column).unwrap_or_default();
-        let sum = sums.entry(number(0) as u32).or_default();
-        sum.0 = sum.0.saturating_add(number(1));
-        sum.1 = sum.1.saturating_add(number(2)).saturating_add(number(3));
-        sum.2 = sum.2.saturating_add(number(4));
-    })?;
-    let of = |take: &dyn Fn(&(u64, u64, u64)) -> f64| -> Vec<(i64, f64)> {
+    let mut sums: HashMap<u32, Bytes, RandomState> = HashMap::default();
+    recording.each_recorded::<HeapGeneration<'_>>(|row| sums.entry(row.gc_id).or_default().add(&row))?;
+    let of = |take: &dyn Fn(&Bytes) -> f64| -> Vec<(i64, f64)> {
         let point = |gc: &crate::collections::Collection| Some((gc.start_ns, take(sums.get(&gc.gc_id)?)));
         collections.all.iter().filter_map(point).collect()
     };
     let most = |points: &[(i64, f64)]| points.iter().fold(0.0, |most: f64, (_, value)| most.max(*value));
-    let free = of(&|(size, free, _)| if *size == 0 { 0.0 } else { *free as f64 * 100.0 / *size as f64 });
+    let free = of(&|bytes| bytes.free_share() * 100.0);
     if free.is_empty() {
         return Ok(String::new());
     }
     let words = format!("of the heap after each collection, at most {:.0} %; 100 % at the top", most(&free));
     let free = Line { name: "Free within the heap".into(), words, class: "g0", points: free, is_step: true };
     let mut out = lines(&free.name, &free.words, end_ns, Some(100.0), std::slice::from_ref(&free), &[]);
-    let pinned = of(&|(.., pinned)| *pinned as f64);
+    let pinned = of(&|bytes| bytes.pinned as f64);
     if most(&pinned) > 0.0 {
         let words = format!("bytes that survived because they may not move, at most {}", size(most(&pinned) as u64));
         out += &Line { name: "Pinned".into(), words, class: "po", points: pinned, is_step: true }.lane(end_ns);

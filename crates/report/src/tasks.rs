@@ -3,22 +3,36 @@
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::subjects::waits::{Task, Waited, each_leaf, task};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::html::{Cell, Rows, escaped, numbers, words};
-use crate::read::{Row, add, each};
+use crate::read::{add, span, word};
 use crate::subjects::{Groups, rows_note};
 use crate::units::{count, counted};
 
-/// Tasks whose methods are kept, and tasks that are known to wait for others.
+/// Tasks whose methods are kept.
 const MAX_TASKS: usize = 1 << 20;
 
 /// What stands for the method of a task where it is not known.
 const UNNAMED: &str = "(not recorded)";
 
-/// A task: process, whether the async profiler reports it, number.
-pub(crate) type Task = (u64, bool, u64);
+tracequet_dataset::row! {
+    struct TaskRow of async_task {
+        process_id,
+        source,
+        task_id,
+        kind,
+        method,
+        running_ns,
+        waiting_ns,
+        created_ts_ns,
+        end_ts_ns,
+        thread_switch_count,
+        outcome,
+    }
+}
 
 #[derive(Debug, Default)]
 struct Work {
@@ -31,56 +45,28 @@ struct Work {
     failed: u64,
 }
 
-#[derive(Debug, Default)]
-struct Waited {
-    times: u64,
-    total_ns: Option<u64>,
-    longest_ns: Option<u64>,
-    not_ended: u64,
-}
-
-/// The task of a number in a row that begins with process and source.
-fn task(row: &Row<'_>, number: Option<u64>) -> Option<Task> {
-    Some((row.number(0).unwrap_or_default(), row.text(1) == Some("async_profiler"), number?))
-}
-
 /// The part. `None` when no task is recorded.
 pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
     let mut groups: Groups<Work> = Groups::new();
     let mut methods: HashMap<Task, String, RandomState> = HashMap::default();
     let (mut rows, mut sources) = (0u64, HashSet::new());
-    let columns = [
-        "process_id",
-        "source",
-        "task_id",
-        "kind",
-        "method",
-        "running_ns",
-        "waiting_ns",
-        "created_ts_ns",
-        "end_ts_ns",
-        "thread_switch_count",
-        "outcome",
-    ];
-    each(recording, "async_task", &columns, |row| {
+    recording.each_recorded::<TaskRow<'_>>(|row| {
         rows += 1;
-        let (task, method) = (task(row, row.number(2)), row.word(4));
+        let (task, method) = (task(row.process_id, row.source, Some(row.task_id)), word(row.method));
         sources.extend(task.map(|(_, is_of_profiler, _)| is_of_profiler));
         if let Some((task, method)) = task.zip(method).filter(|_| methods.len() < MAX_TASKS) {
             methods.insert(task, method.to_owned());
         }
-        let source = row.text(1).unwrap_or_default();
-        let work = groups.of([method.unwrap_or(UNNAMED), row.text(3).unwrap_or_default(), source]);
+        let work = groups.of([method.unwrap_or(UNNAMED), row.kind.unwrap_or_default(), row.source]);
         work.tasks += 1;
-        add(&mut work.running_ns, row.number(5));
-        add(&mut work.waiting_ns, row.number(6));
-        let end_ns = row.signed(8);
-        if let Some((from, to)) = row.signed(7).zip(end_ns) {
-            work.longest_ns = work.longest_ns.max(Some(to.saturating_sub(from).max(0) as u64));
+        add(&mut work.running_ns, row.running_ns.map(span));
+        add(&mut work.waiting_ns, row.waiting_ns.map(span));
+        if let Some((from, to)) = row.created_ts_ns.zip(row.end_ts_ns) {
+            work.longest_ns = work.longest_ns.max(Some(span(to.saturating_sub(from))));
         }
-        work.thread_switches += row.number(9).unwrap_or_default();
-        work.not_ended += u64::from(end_ns.is_none());
-        work.failed += u64::from(row.text(10) == Some("failed"));
+        work.thread_switches += u64::from(row.thread_switch_count);
+        work.not_ended += u64::from(row.end_ts_ns.is_none());
+        work.failed += u64::from(row.outcome == Some("failed"));
     })?;
     let waits = waits(recording, &methods)?;
     if rows == 0 && waits.is_none() {
@@ -128,42 +114,14 @@ pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
     Ok(Some(html))
 }
 
-/// Columns of [`each_leaf`] before those that are asked for.
-pub(crate) const LEAF: usize = 4;
-
-/// Calls `take` with each wait for something that does not itself wait for another task, and with who waited for whom.
-pub(crate) fn each_leaf(
-    recording: &Recording<'_>,
-    columns: &[&str],
-    mut take: impl FnMut(&Row<'_>, (Option<Task>, Option<Task>)),
-) -> Result<()> {
-    let known: [&str; LEAF] = ["process_id", "source", "task_id", "awaited_task_id"];
-    let mut waiting: HashSet<Task, RandomState> = HashSet::default();
-    each(recording, "async_wait", &["process_id", "source", "task_id"], |row| {
-        waiting.extend(task(row, row.number(2)).filter(|_| waiting.len() < MAX_TASKS));
-    })?;
-    each(recording, "async_wait", &[&known[..], columns].concat(), |row| {
-        let (task, awaited) = (task(row, row.number(2)), task(row, row.number(3)));
-        if awaited.is_none_or(|awaited| !waiting.contains(&awaited)) {
-            take(row, (task, awaited));
-        }
-    })?;
-    Ok(())
-}
-
 /// What tasks waited for that does not itself wait for another task, as the view `blocked_on` has it. `None` when no wait is recorded.
 fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>) -> Result<Option<String>> {
     let mut groups: Groups<Waited> = Groups::new();
     let mut rows = 0u64;
-    each_leaf(recording, &["kind", "duration_ns"], |row, (task, awaited)| {
+    each_leaf(recording, |row| {
         rows += 1;
         let name = |task: Option<Task>| task.and_then(|task| methods.get(&task)).map_or(UNNAMED, String::as_str);
-        let waited = groups.of([name(task), name(awaited), row.text(LEAF).unwrap_or_default()]);
-        waited.times += 1;
-        let ns = row.number(LEAF + 1);
-        add(&mut waited.total_ns, ns);
-        waited.longest_ns = waited.longest_ns.max(ns);
-        waited.not_ended += u64::from(ns.is_none());
+        groups.of([name(row.task()), name(row.awaited()), row.kind]).add(row.duration_ns);
     })?;
     if rows == 0 {
         return Ok(None);
@@ -178,15 +136,15 @@ fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>
         numbers("not ended", "Of which the end is not in the recording"),
     ];
     let mut table = Rows::new("awaits-table", &heads);
-    let (largest, of) = groups.largest(|waited| waited.total_ns.unwrap_or_default());
+    let (largest, of) = groups.largest(|waited| waited.total_ns);
     for (names, waited) in &largest {
         let name = |place: usize| Cell::text(names.get(place).map(String::as_str));
         table.row(vec![
             name(0),
             name(1),
             name(2),
-            Cell::number(Some(waited.times), count),
-            Cell::span(waited.total_ns),
+            Cell::number(Some(waited.count), count),
+            Cell::span(waited.total()),
             Cell::span(waited.longest_ns),
             Cell::number(Some(waited.not_ended), count),
         ]);

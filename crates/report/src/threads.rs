@@ -7,13 +7,25 @@ use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::html::{Cell, Rows, cut, escaped, numbers, words};
-use crate::read::each;
+use crate::read::{span, word};
 use crate::timeline::{BUCKETS, Line};
 use crate::units::{count, counted};
 
 /// Threads that are kept, and rows of the table.
 const MAX_THREADS: usize = 64 << 10;
 const MAX_ROWS: usize = 200;
+
+tracequet_dataset::row! {
+    struct ThreadTime of thread_time { process_id, thread_id, state, start_ts_ns, duration_ns }
+}
+
+tracequet_dataset::row! {
+    struct Process of process { process_id, name }
+}
+
+tracequet_dataset::row! {
+    struct Thread of thread { process_id, thread_id, name }
+}
 
 #[derive(Debug, Default)]
 struct Times {
@@ -35,20 +47,18 @@ pub(crate) fn threads(recording: &Recording<'_>, end_ns: i64) -> Result<Option<T
     let mut found: HashMap<(u64, u64), Times, RandomState> = HashMap::default();
     let mut busy = vec![0u64; BUCKETS];
     let (end, mut left_out) = (end_ns.max(1), 0u64);
-    let columns = ["process_id", "thread_id", "state", "start_ts_ns", "duration_ns"];
-    each(recording, "thread_time", &columns, |row| {
-        let (start_ns, ns) = (row.signed(3).unwrap_or_default(), row.number(4).unwrap_or_default());
-        let state = row.text(2).unwrap_or_default();
-        if state == "running" {
-            spread(&mut busy, start_ns, ns, end);
+    recording.each_recorded::<ThreadTime<'_>>(|row| {
+        let ns = span(row.duration_ns);
+        if row.state == "running" {
+            spread(&mut busy, row.start_ts_ns, ns, end);
         }
-        let key = (row.number(0).unwrap_or_default(), row.number(1).unwrap_or_default());
+        let key = (row.process_id, row.thread_id);
         if found.len() >= MAX_THREADS && !found.contains_key(&key) {
             left_out += 1;
             return;
         }
         let times = found.entry(key).or_default();
-        let sum = match state {
+        let sum = match row.state {
             "running" => {
                 times.switches += 1;
                 &mut times.running_ns
@@ -65,15 +75,15 @@ pub(crate) fn threads(recording: &Recording<'_>, end_ns: i64) -> Result<Option<T
         return Ok(None);
     }
     let mut processes: HashMap<u64, String, RandomState> = HashMap::default();
-    each(recording, "process", &["process_id", "name"], |row| {
-        if let (Some(id), Some(name)) = (row.number(0), row.word(1)) {
-            processes.insert(id, cut(name, 100).to_owned());
+    recording.each_recorded::<Process<'_>>(|row| {
+        if let Some(name) = word(Some(row.name)) {
+            processes.insert(row.process_id, cut(name, 100).to_owned());
         }
     })?;
     let mut names: HashMap<(u64, u64), String, RandomState> = HashMap::default();
-    each(recording, "thread", &["process_id", "thread_id", "name"], |row| {
-        let key = (row.number(0).unwrap_or_default(), row.number(1).unwrap_or_default());
-        if let Some(name) = row.word(2).filter(|_| found.contains_key(&key)) {
+    recording.each_recorded::<Thread<'_>>(|row| {
+        let key = (row.process_id, row.thread_id);
+        if let Some(name) = word(row.name).filter(|_| found.contains_key(&key)) {
             names.insert(key, cut(name, 100).to_owned());
         }
     })?;

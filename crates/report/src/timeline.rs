@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use tracequet_analyze::subjects::heap::GENERATIONS;
 use tracequet_analyze::subjects::pauses::{Pause, Pauses};
 
-use crate::collections::{Collection, Collections, GENERATIONS};
+use crate::collections::{Collection, Collections};
 use crate::html::{Cell, Head, Rows, escaped, numbers};
 use crate::units::{count, counted, duration, moment, size};
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use foldhash::fast::RandomState;
 
 use crate::subjects::collections::Collection;
+use crate::subjects::heap::{Bytes, GENERATIONS, HeapGeneration, Mark, Size};
 use crate::subjects::pauses::{Pause, Pauses, Stop};
 
 /// Collections and pauses that are kept, the first ones.
@@ -32,41 +33,6 @@ pub(super) struct Gc {
     pub(super) is_dump: bool,
 }
 
-tracequet_dataset::row! {
-    /// Sizes after a collection.
-    pub(super) struct Sizes of gc_heap_stats { gc_id, generation, size_bytes, promoted_bytes }
-}
-
-tracequet_dataset::row! {
-    /// A generation of a heap in a collection.
-    pub(super) struct HeapGeneration of gc_heap_generation {
-        gc_id,
-        generation,
-        size_before_bytes,
-        free_list_before_bytes,
-        free_object_before_bytes,
-        pinned_survived_bytes,
-        other_survived_bytes,
-        object_before_bytes,
-    }
-}
-
-tracequet_dataset::row! {
-    /// Bytes that marking found alive.
-    pub(super) struct Mark of gc_mark { gc_id, root_kind, promoted_bytes }
-}
-
-/// A generation over all heaps.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Generation {
-    pub(super) size_before: u64,
-    pub(super) free_before: u64,
-    pub(super) pinned: u64,
-    pub(super) survived: u64,
-    /// Objects at the start, without what is free.
-    pub(super) objects_before: u64,
-}
-
 /// What marking kept alive: from objects of older generations, and in all.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Marked {
@@ -75,7 +41,7 @@ pub(super) struct Marked {
 }
 
 /// Size after a collection, and what was found alive, of each generation.
-pub(super) type Stats = [(u64, u64); 5];
+pub(super) type Stats = [(u64, u64); GENERATIONS];
 
 /// The collections.
 #[derive(Debug, Default)]
@@ -83,7 +49,7 @@ pub(super) struct Collections {
     pub(super) all: Vec<Gc>,
     pub(super) pauses: Pauses,
     stats: HashMap<u32, Stats, RandomState>,
-    generations: HashMap<u32, [Generation; 5], RandomState>,
+    generations: HashMap<u32, [Bytes; GENERATIONS], RandomState>,
     marked: HashMap<u32, Marked, RandomState>,
 }
 
@@ -118,7 +84,7 @@ impl Collections {
         }
     }
 
-    pub(super) fn sizes(&mut self, row: &Sizes<'_>) {
+    pub(super) fn sizes(&mut self, row: &Size<'_>) {
         if self.stats.len() < MOST || self.stats.contains_key(&row.gc_id) {
             let all = self.stats.entry(row.gc_id).or_default();
             if let Some(one) = all.get_mut(usize::from(row.generation)) {
@@ -131,14 +97,7 @@ impl Collections {
         if self.generations.len() < MOST || self.generations.contains_key(&row.gc_id) {
             let all = self.generations.entry(row.gc_id).or_default();
             if let Some(one) = all.get_mut(usize::from(row.generation)) {
-                let add = |sum: &mut u64, bytes: u64| *sum = sum.saturating_add(bytes);
-                add(&mut one.size_before, row.size_before_bytes);
-                add(&mut one.free_before, row.free_list_before_bytes);
-                add(&mut one.free_before, row.free_object_before_bytes);
-                add(&mut one.pinned, row.pinned_survived_bytes);
-                add(&mut one.survived, row.pinned_survived_bytes);
-                add(&mut one.survived, row.other_survived_bytes);
-                add(&mut one.objects_before, row.object_before_bytes);
+                one.add(row);
             }
         }
     }
@@ -183,7 +142,7 @@ impl Collections {
     }
 
     /// The generations of a collection.
-    pub(super) fn generations_of(&self, gc: &Gc) -> Option<&[Generation; 5]> {
+    pub(super) fn generations_of(&self, gc: &Gc) -> Option<&[Bytes; GENERATIONS]> {
         self.generations.get(&gc.id)
     }
 }

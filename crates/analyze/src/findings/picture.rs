@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
 use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Column;
-use tracequet_dataset::read::rows::{Row as Typed, rows_of};
+use tracequet_dataset::read::rows::{Row, rows_of};
 use tracequet_dataset::table::schema;
 
-use super::collections::{Collections, HeapGeneration, Mark, Sizes};
+use super::collections::Collections;
 use super::queries::{Queries, Statement};
 use super::survivors::{Survivor, Survivors};
 use super::times::Times;
@@ -17,11 +16,15 @@ use crate::lifetime::{Fate, Lifetime};
 use crate::metrics::{Needs, TypeNames, needs};
 use crate::subjects::allocations::rank;
 use crate::subjects::collections::Collection;
+use crate::subjects::compiling::Compilation;
+use crate::subjects::heap::{HeapGeneration, Mark, Size};
 use crate::subjects::pauses::Stop;
+use crate::subjects::pool::{PoolEvent, WorkItem};
 use crate::subjects::processor::State;
 use crate::subjects::requests::{Activity, Kind, Work, query_text};
 use crate::subjects::sites::Sites;
 use crate::subjects::texts::Texts;
+use crate::subjects::waits::{LockWait, Wait};
 
 /// Processes that are looked at; rows of more are left out.
 const MOST_PROCESSES: usize = 256;
@@ -123,70 +126,95 @@ fn entry<K: Ord, V: Default>(map: &mut Map<K, V>, key: K, most: usize) -> Option
     Some(map.entry(key).or_default())
 }
 
-/// A row of a batch.
-struct Row<'b> {
-    columns: Vec<Column<'b>>,
-    row: usize,
+tracequet_dataset::row! {
+    struct Recorded of trace { duration_ns, event_count, dropped_event_count, frame_count, named_frame_count }
 }
 
-impl<'b> Row<'b> {
-    fn number(&self, column: usize) -> u64 {
-        self.known(column).unwrap_or_default()
-    }
-
-    fn known(&self, column: usize) -> Option<u64> {
-        self.columns.get(column).and_then(|column| column.number(self.row))
-    }
-
-    fn real(&self, column: usize) -> Option<f64> {
-        self.columns.get(column).and_then(|column| column.real(self.row))
-    }
-
-    fn time(&self, column: usize) -> i64 {
-        self.number(column).cast_signed()
-    }
-
-    fn text(&self, column: usize) -> &'b str {
-        self.columns.get(column).and_then(|column| column.text(self.row)).unwrap_or_default()
+tracequet_dataset::row! {
+    struct Sampled of allocation {
+        process_id, callsite_id, source, allocation_bytes, heap_kind, type_id, type_name
     }
 }
 
-/// The tables whose rows are summed here, and their columns in the order in which they are read.
-const COLUMNS: &[(&str, &[&str])] = &[
-    ("trace", &["duration_ns", "event_count", "dropped_event_count", "frame_count", "named_frame_count"]),
-    ("allocation", &["process_id", "callsite_id", "source", "allocation_bytes", "heap_kind", "type_id", "type_name"]),
-    ("contention", &["process_id", "callsite_id", "lock_id", "start_ts_ns", "duration_ns"]),
-    ("exception", &["process_id", "callsite_id", "ts_ns", "type_name", "catch_count", "catch_method_name"]),
-    ("wait", &["process_id", "callsite_id", "start_ts_ns", "duration_ns", "touches_gap"]),
-    ("gc_allocation_wait", &["process_id", "callsite_id", "start_ts_ns", "duration_ns", "reason"]),
-    ("cpu_sample", &["process_id", "thread_id", "callsite_id", "kind", "sample_count"]),
-    ("thread_pool", &["process_id", "ts_ns", "starvation"]),
-    ("thread_pool_work", &["process_id", "wait_ns"]),
-    ("method_compilation", &["process_id", "thread_id", "start_ts_ns", "end_ts_ns", "kind", "tier"]),
+tracequet_dataset::row! {
+    struct Exception of exception { process_id, callsite_id, ts_ns, type_name, catch_count, catch_method_name }
+}
+
+tracequet_dataset::row! {
+    struct AllocationWait of gc_allocation_wait { process_id, callsite_id, start_ts_ns, duration_ns, reason }
+}
+
+tracequet_dataset::row! {
+    struct Sample of cpu_sample { process_id, thread_id, callsite_id, kind, sample_count }
+}
+
+tracequet_dataset::row! {
+    struct Tuning of gc_tuning { process_id, event_name, field, value }
+}
+
+tracequet_dataset::row! {
+    struct Lived of allocation_lifetime {
+        process_id,
+        callsite_id,
+        type_id,
+        fate,
+        allocation_bytes,
+        survived_collections,
+        ts_ns,
+        last_alive_ts_ns,
+        highest_generation,
+        generation_at_end,
+        dead_ts_ns,
+    }
+}
+
+/// A table whose rows are summed here: its name, the columns that are read, and what sees a batch of them.
+type Summed = (&'static str, &'static [&'static str], fn(&mut Picture, &RecordBatch) -> Result<()>);
+
+/// The table of a kind of rows, each of which goes to a method of the picture.
+macro_rules! summed {
+    ($row:ident, $see:ident) => {
+        (<$row<'_> as Row>::TABLE, <$row<'_> as Row>::COLUMNS, |picture, batch| {
+            rows_of::<$row<'_>>(batch)?.for_each(|row| picture.$see(&row));
+            Ok(())
+        })
+    };
+}
+
+/// The table of a kind of rows, each of which goes to a method of its process.
+macro_rules! by_process {
+    ($row:ident, $see:ident) => {
+        (<$row<'_> as Row>::TABLE, <$row<'_> as Row>::COLUMNS, |picture, batch| {
+            for row in rows_of::<$row<'_>>(batch)? {
+                if let Some(process) = picture.process(row.process_id) {
+                    process.$see(&row);
+                }
+            }
+            Ok(())
+        })
+    };
+}
+
+const SUMMED: &[Summed] = &[
+    summed!(Recorded, recorded),
+    summed!(Sampled, sampled),
+    summed!(Exception, exception),
+    summed!(Collection, collection),
+    summed!(Stop, stop),
+    summed!(Size, size),
+    summed!(HeapGeneration, generation),
+    summed!(Mark, mark),
+    by_process!(LockWait, lock),
+    by_process!(Wait, wait),
+    by_process!(AllocationWait, allocation_wait),
+    by_process!(Sample, sample),
+    by_process!(PoolEvent, pool),
+    by_process!(WorkItem, work_item),
+    by_process!(Compilation, compilation),
+    by_process!(Activity, activity),
+    by_process!(Tuning, tuning),
     // A table of `convert --lifetimes`: most recordings do not have it.
-    (
-        "allocation_lifetime",
-        &[
-            "process_id",
-            "callsite_id",
-            "type_id",
-            "fate",
-            "allocation_bytes",
-            "survived_collections",
-            "ts_ns",
-            "last_alive_ts_ns",
-            "highest_generation",
-            "generation_at_end",
-            "dead_ts_ns",
-        ],
-    ),
-    (<Collection<'_> as Typed>::TABLE, <Collection<'_> as Typed>::COLUMNS),
-    (<Stop<'_> as Typed>::TABLE, <Stop<'_> as Typed>::COLUMNS),
-    (<Sizes<'_> as Typed>::TABLE, <Sizes<'_> as Typed>::COLUMNS),
-    (<Activity<'_> as Typed>::TABLE, <Activity<'_> as Typed>::COLUMNS),
-    (<HeapGeneration<'_> as Typed>::TABLE, <HeapGeneration<'_> as Typed>::COLUMNS),
-    (<Mark<'_> as Typed>::TABLE, <Mark<'_> as Typed>::COLUMNS),
-    ("gc_tuning", &["process_id", "event_name", "field", "value"]),
+    by_process!(Lived, lived),
 ];
 
 impl Picture {
@@ -209,14 +237,14 @@ impl Picture {
 
     /// The tables that are looked at. Call sites come last: by then it is known which of them are asked about.
     pub(super) fn tables() -> Vec<&'static str> {
-        let summed = COLUMNS.iter().map(|(table, _)| *table);
+        let summed = SUMMED.iter().map(|(table, ..)| *table);
         let all = summed.chain(Needs::tables()).chain([TypeNames::TABLE, "frame", "callsite"]);
         all.filter(|table| schema::of(table).is_ok()).collect()
     }
 
     /// The columns of a table that are looked at.
     pub(super) fn columns(table: &str) -> Vec<&'static str> {
-        let summed = COLUMNS.iter().find(|(name, _)| *name == table).map_or(&[][..], |(_, columns)| columns);
+        let summed = SUMMED.iter().find(|(name, ..)| *name == table).map_or(&[][..], |(_, columns, _)| columns);
         let mut all = [summed, Sites::columns(table), Needs::columns(table), TypeNames::columns(table)].concat();
         all.sort_unstable();
         all.dedup();
@@ -228,167 +256,64 @@ impl Picture {
         self.sites.add(table, batch)?;
         self.needs.add(table, batch)?;
         self.types.add(table, batch)?;
-        match table {
-            "gc" => {
-                for row in rows_of::<Collection<'_>>(batch)? {
-                    let reason = self.texts.place(row.reason.unwrap_or_default());
-                    self.collections.gc(&row, reason);
-                }
-                return Ok(());
-            }
-            "gc_pause" => {
-                rows_of::<Stop<'_>>(batch)?.for_each(|row| self.collections.stop(&row));
-                return Ok(());
-            }
-            "gc_heap_stats" => {
-                rows_of::<Sizes<'_>>(batch)?.for_each(|row| self.collections.sizes(&row));
-                return Ok(());
-            }
-            "gc_heap_generation" => {
-                rows_of::<HeapGeneration<'_>>(batch)?.for_each(|row| self.collections.generation(&row));
-                return Ok(());
-            }
-            "activity" => {
-                for row in rows_of::<Activity<'_>>(batch)? {
-                    if let Some(process) = self.process(row.process_id) {
-                        process.activity(&row);
-                    }
-                }
-                return Ok(());
-            }
-            "gc_mark" => {
-                rows_of::<Mark<'_>>(batch)?.for_each(|row| self.collections.mark(&row));
-                return Ok(());
-            }
-            _ => {}
+        match SUMMED.iter().find(|(name, ..)| *name == table) {
+            Some((.., see)) => see(self, batch),
+            None => Ok(()),
         }
-        let Some((_, names)) = COLUMNS.iter().find(|(name, _)| *name == table) else { return Ok(()) };
-        let columns = names.iter().map(|name| Column::of(batch, name)).collect::<Result<Vec<_>>>()?;
-        let mut row = Row { columns, row: 0 };
-        for at in 0..batch.num_rows() {
-            row.row = at;
-            self.row(table, &row);
-        }
-        Ok(())
     }
 
-    fn row(&mut self, table: &str, row: &Row<'_>) {
-        if table == "trace" {
-            self.recording_ns = row.time(0);
-            (self.events, self.dropped) = (row.number(1), row.number(2));
-            (self.frames, self.named_frames) = (row.number(3), row.number(4));
-            return;
+    fn recorded(&mut self, row: &Recorded<'_>) {
+        self.recording_ns = row.duration_ns;
+        (self.events, self.dropped) = (row.event_count, row.dropped_event_count);
+        (self.frames, self.named_frames) = (row.frame_count, row.named_frame_count);
+    }
+
+    fn sampled(&mut self, row: &Sampled<'_>) {
+        let Some(rank) = rank(row.source) else { return };
+        self.types.also(row.process_id, row.type_id, row.type_name.unwrap_or_default());
+        let Some(process) = self.process(row.process_id) else { return };
+        let of_rank = process.allocations.entry(rank).or_default();
+        let Some(sum) = entry(of_rank, (row.callsite_id, row.type_id), MOST_KEYS) else { return };
+        let bytes = row.allocation_bytes.unwrap_or_default() as f64;
+        sum.bytes += bytes;
+        sum.samples += 1;
+        if row.heap_kind == Some("large") {
+            sum.large_bytes += bytes;
+            sum.large_samples += 1;
         }
-        let id = row.number(0);
-        if self.processes.len() >= MOST_PROCESSES && !self.processes.contains_key(&id) {
-            return;
+    }
+
+    fn exception(&mut self, row: &Exception<'_>) {
+        let kind = self.texts.place(row.type_name);
+        let catcher = self.texts.place(row.catch_method_name.unwrap_or_default());
+        let Some(process) = self.process(row.process_id) else { return };
+        process.exception_times.at(row.ts_ns, 1.0);
+        if let Some(thrown) = entry(&mut process.exceptions, (row.callsite_id, kind), MOST_KEYS) {
+            thrown.count += 1;
+            thrown.caught += u64::from(row.catch_count > 0);
+            thrown.catcher = if catcher > 0 { catcher } else { thrown.catcher };
         }
-        // Not by `process`, which borrows all of the picture.
-        let process = self.processes.entry(id).or_default();
-        let site = row.number(1) as u32;
-        match table {
-            "allocation" => {
-                let Some(rank) = rank(row.text(2)) else { return };
-                let (bytes, kind) = (row.number(3) as f64, row.number(5));
-                self.types.also(id, kind, row.text(6));
-                let of_rank = process.allocations.entry(rank).or_default();
-                let Some(sum) = entry(of_rank, (site, kind), MOST_KEYS) else { return };
-                sum.bytes += bytes;
-                sum.samples += 1;
-                if row.text(4) == "large" {
-                    sum.large_bytes += bytes;
-                    sum.large_samples += 1;
-                }
-            }
-            "allocation_lifetime" => {
-                process.survivors.see(row.number(5), || Survivor {
-                    site,
-                    kind: row.number(2),
-                    bytes: row.number(4) as f64,
-                    born_ns: row.time(6),
-                    alive_ns: row.time(7),
-                    is_dead: row.text(3) == "dead",
-                    is_alive: row.text(3) == "alive",
-                    reached: row.known(8),
-                    died_in: row.known(9),
-                    dead_ns: row.known(10).map(u64::cast_signed),
-                });
-            }
-            "contention" => {
-                let (lock, start, duration) = (row.number(2), row.time(3), row.time(4));
-                if let Some(load) = entry(&mut process.locks, (lock, site), MOST_LOADS) {
-                    load.add(start, duration);
-                }
-            }
-            "exception" => {
-                let (kind, catcher) = (self.texts.place(row.text(3)), self.texts.place(row.text(5)));
-                process.exception_times.at(row.time(2), 1.0);
-                if let Some(thrown) = entry(&mut process.exceptions, (site, kind), MOST_KEYS) {
-                    thrown.count += 1;
-                    thrown.caught += u64::from(row.number(4) > 0);
-                    thrown.catcher = if catcher > 0 { catcher } else { thrown.catcher };
-                }
-            }
-            "wait" => {
-                let start = row.time(2);
-                process.last_ns = process.last_ns.max(start);
-                match row.known(3) {
-                    Some(duration) => {
-                        process.last_ns = process.last_ns.max(start.saturating_add(duration.cast_signed()));
-                        if let Some(load) = entry(&mut process.waits, site, MOST_LOADS) {
-                            load.add(start, duration.cast_signed());
-                        }
-                    }
-                    None if row.number(4) == 0 && process.open_waits.len() < MOST_LOADS => {
-                        process.open_waits.push((site, start));
-                    }
-                    None => {}
-                }
-            }
-            "gc_allocation_wait" => {
-                // Small objects wait in this way, too, when memory is short.
-                let is_large = ["loh", "uoh"].iter().any(|heap| row.text(4).contains(heap));
-                if let Some(duration) = row.known(3).filter(|_| is_large)
-                    && let Some(load) = entry(&mut process.allocation_waits, site, MOST_LOADS)
-                {
-                    load.add(row.time(2), duration.cast_signed());
-                }
-            }
-            "cpu_sample" => {
-                let (thread, site, count) = (row.number(1), row.number(2) as u32, row.number(4));
-                if let Some(sum) = entry(&mut process.thread_samples, thread, MOST_LOADS) {
-                    *sum = sum.saturating_add(count);
-                }
-                if State::of(Some(row.text(3))) == State::Waiting
-                    && let Some(sum) = entry(&mut process.waiting, site, MOST_KEYS)
-                {
-                    *sum = sum.saturating_add(count);
-                }
-            }
-            "thread_pool" if row.number(2) == 1 => process.starvation.at(row.time(1), 1.0),
-            "thread_pool_work" => {
-                if let Some(wait) = row.known(1) {
-                    process.queued.add(wait.cast_signed());
-                }
-            }
-            "method_compilation" => {
-                // Code that is made better is made on a thread of its own while the old code runs.
-                let is_behind = row.text(5).starts_with("OptimizedTier1");
-                let Some(end) = row.known(3).filter(|_| row.text(4) == "jit" && !is_behind) else { return };
-                if process.compilations.len() < MOST_ROWS {
-                    process.compilations.push((row.number(1), row.time(2), end.cast_signed()));
-                }
-            }
-            "gc_tuning" => {
-                let is_cost = row.text(1) == "SizeAdaptationTuning" && row.text(2) == "median_throughput_cost_percent";
-                if let Some(cost) = row.real(3).filter(|cost| is_cost && cost.is_finite())
-                    && process.throughput_costs.len() < MOST_ROWS
-                {
-                    process.throughput_costs.push(cost);
-                }
-            }
-            _ => {}
-        }
+    }
+
+    fn collection(&mut self, row: &Collection<'_>) {
+        let reason = self.texts.place(row.reason.unwrap_or_default());
+        self.collections.gc(row, reason);
+    }
+
+    fn stop(&mut self, row: &Stop<'_>) {
+        self.collections.stop(row);
+    }
+
+    fn size(&mut self, row: &Size<'_>) {
+        self.collections.sizes(row);
+    }
+
+    fn generation(&mut self, row: &HeapGeneration<'_>) {
+        self.collections.generation(row);
+    }
+
+    fn mark(&mut self, row: &Mark<'_>) {
+        self.collections.mark(row);
     }
 
     /// Sees what became of a sampled object.
@@ -456,6 +381,89 @@ impl Load {
 }
 
 impl Process {
+    fn lock(&mut self, row: &LockWait<'_>) {
+        if let Some(load) = entry(&mut self.locks, (row.lock_id, row.callsite_id), MOST_LOADS) {
+            load.add(row.start_ts_ns, row.duration_ns.unwrap_or_default());
+        }
+    }
+
+    fn wait(&mut self, row: &Wait<'_>) {
+        let start = row.start_ts_ns;
+        self.last_ns = self.last_ns.max(start);
+        match row.duration_ns {
+            Some(duration) => {
+                self.last_ns = self.last_ns.max(start.saturating_add(duration));
+                if let Some(load) = entry(&mut self.waits, row.callsite_id, MOST_LOADS) {
+                    load.add(start, duration);
+                }
+            }
+            None if !row.touches_gap && self.open_waits.len() < MOST_LOADS => {
+                self.open_waits.push((row.callsite_id, start));
+            }
+            None => {}
+        }
+    }
+
+    fn allocation_wait(&mut self, row: &AllocationWait<'_>) {
+        // Small objects wait in this way, too, when memory is short.
+        let is_large = row.reason.is_some_and(|reason| ["loh", "uoh"].iter().any(|heap| reason.contains(heap)));
+        if let Some(duration) = row.duration_ns.filter(|_| is_large)
+            && let Some(load) = entry(&mut self.allocation_waits, row.callsite_id, MOST_LOADS)
+        {
+            load.add(row.start_ts_ns, duration);
+        }
+    }
+
+    fn sample(&mut self, row: &Sample<'_>) {
+        let count = u64::from(row.sample_count);
+        if let Some(sum) = entry(&mut self.thread_samples, row.thread_id, MOST_LOADS) {
+            *sum = sum.saturating_add(count);
+        }
+        if State::of(row.kind) == State::Waiting
+            && let Some(sum) = entry(&mut self.waiting, row.callsite_id, MOST_KEYS)
+        {
+            *sum = sum.saturating_add(count);
+        }
+    }
+
+    fn pool(&mut self, row: &PoolEvent<'_>) {
+        if row.is_starvation() {
+            self.starvation.at(row.ts_ns, 1.0);
+        }
+    }
+
+    fn work_item(&mut self, row: &WorkItem<'_>) {
+        row.wait_ns.into_iter().for_each(|wait| self.queued.add(wait));
+    }
+
+    fn compilation(&mut self, row: &Compilation<'_>) {
+        if let Some(end) = row.end_ts_ns.filter(|_| row.is_foreground() && self.compilations.len() < MOST_ROWS) {
+            self.compilations.push((row.thread_id, row.start_ts_ns, end));
+        }
+    }
+
+    fn tuning(&mut self, row: &Tuning<'_>) {
+        let is_cost = row.event_name == "SizeAdaptationTuning" && row.field == "median_throughput_cost_percent";
+        if is_cost && row.value.is_finite() && self.throughput_costs.len() < MOST_ROWS {
+            self.throughput_costs.push(row.value);
+        }
+    }
+
+    fn lived(&mut self, row: &Lived<'_>) {
+        self.survivors.see(row.survived_collections.into(), || Survivor {
+            site: row.callsite_id,
+            kind: row.type_id,
+            bytes: row.allocation_bytes.unwrap_or_default() as f64,
+            born_ns: row.ts_ns,
+            alive_ns: row.last_alive_ts_ns,
+            is_dead: row.fate == "dead",
+            is_alive: row.fate == "alive",
+            reached: row.highest_generation.map(u64::from),
+            died_in: row.generation_at_end.map(u64::from),
+            dead_ns: row.dead_ts_ns,
+        });
+    }
+
     fn activity(&mut self, row: &Activity<'_>) {
         let is_query = query_text(row.start_fields.unwrap_or_default(), row.end_fields.unwrap_or_default()).is_some();
         let kind = Kind::of(row.provider_name, row.name, is_query);

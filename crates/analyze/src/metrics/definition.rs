@@ -21,12 +21,15 @@ pub struct Definition {
     pub better: Better,
     /// Table and column.
     of: String,
+    /// The rows that it is made of, where other metrics are made of them, too.
+    #[serde(default)]
+    rows: Option<String>,
     /// Only rows with one of these values in each of the columns.
     #[serde(rename = "where", default)]
-    pub(super) only: BTreeMap<String, Values>,
+    pub(crate) only: BTreeMap<String, Values>,
     /// No rows with one of these values.
     #[serde(rename = "not", default)]
-    pub(super) except: BTreeMap<String, Values>,
+    pub(crate) except: BTreeMap<String, Values>,
     /// Only rows whose column contains this text, whatever its case.
     #[serde(default)]
     pub(super) contains: BTreeMap<String, String>,
@@ -78,13 +81,13 @@ fn twenty() -> usize {
 /// One value or several.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
 #[serde(untagged)]
-pub(super) enum Values {
+pub(crate) enum Values {
     One(String),
     Several(Vec<String>),
 }
 
 impl Values {
-    pub(super) fn all(&self) -> &[String] {
+    pub(crate) fn all(&self) -> &[String] {
         match self {
             Values::One(value) => std::slice::from_ref(value),
             Values::Several(values) => values,
@@ -142,8 +145,17 @@ pub(super) enum Take {
     P99,
     PerSecond,
     Share,
+    Covered,
+    CoveredShare,
     Failed,
     Failures,
+}
+
+impl Take {
+    /// Whether it is of the time that rows cover together: what those of a process have in common counts once.
+    pub(super) fn is_covered(self) -> bool {
+        matches!(self, Take::Covered | Take::CoveredShare)
+    }
 }
 
 /// What of a frame.
@@ -262,12 +274,52 @@ pub(super) fn needs() -> Result<&'static [Need]> {
 #[derive(Debug, Deserialize)]
 struct File {
     need: Vec<Need>,
+    rows: Vec<RowSet>,
     metric: Vec<Definition>,
+}
+
+/// Rows that several metrics are made of, with the keys that they have in common.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RowSet {
+    name: String,
+    #[serde(rename = "where", default)]
+    only: BTreeMap<String, Values>,
+    #[serde(rename = "not", default)]
+    except: BTreeMap<String, Values>,
+    #[serde(default)]
+    one_of: Option<OneOf>,
+    #[serde(default)]
+    by: Vec<String>,
+    #[serde(default)]
+    first_of: Vec<String>,
+    needs: String,
+}
+
+impl File {
+    /// Gives the metrics of rows what these have in common.
+    fn completed(mut self) -> std::result::Result<File, String> {
+        for metric in &mut self.metric {
+            let Some(name) = &metric.rows else { continue };
+            let rows = self.rows.iter().find(|rows| rows.name == *name);
+            let rows = rows.ok_or_else(|| format!("{}: there are no rows {name}", metric.name))?;
+            let added = |list: &mut BTreeMap<String, Values>, of: &BTreeMap<String, Values>| {
+                list.extend(of.iter().map(|(column, values)| (column.clone(), values.clone())));
+            };
+            added(&mut metric.only, &rows.only);
+            added(&mut metric.except, &rows.except);
+            metric.one_of = rows.one_of.clone();
+            metric.by = [rows.by.clone(), std::mem::take(&mut metric.by)].concat();
+            metric.first_of = rows.first_of.clone();
+            metric.needs = Some(rows.needs.clone());
+        }
+        Ok(self)
+    }
 }
 
 fn shipped() -> Result<&'static File> {
     static ALL: OnceLock<std::result::Result<File, String>> = OnceLock::new();
-    let parse = || toml::from_str(tracequet_schemas::METRICS).map_err(|e| e.to_string());
+    let parse = || toml::from_str(tracequet_schemas::METRICS).map_err(|e| e.to_string()).and_then(File::completed);
     ALL.get_or_init(parse).as_ref().map_err(|e| Error::Internal(e.clone()))
 }
 
@@ -289,7 +341,16 @@ impl Definition {
 
     /// Whether a value of which there are no rows, where others are whole, is 0: counts and sums.
     pub(crate) fn is_total(&self) -> bool {
-        matches!(self.take, Take::Count | Take::Sum | Take::PerSecond | Take::Share | Take::Failures)
+        matches!(
+            self.take,
+            Take::Count
+                | Take::Sum
+                | Take::PerSecond
+                | Take::Share
+                | Take::Covered
+                | Take::CoveredShare
+                | Take::Failures
+        )
     }
 
     /// Whether it is the time that something took in the whole recording.
@@ -336,6 +397,8 @@ impl Definition {
             Take::P99 => format!("quantile_disc({column}, 0.99)"),
             Take::PerSecond => format!("sum({column}) / ({seconds} / 1e9)"),
             Take::Share => format!("sum({column}) / {seconds}"),
+            Take::Covered => "sum(covered_ns)".to_owned(),
+            Take::CoveredShare => format!("sum(covered_ns) / {seconds}"),
             Take::Failed => format!(
                 "CASE WHEN bool_or({column} = 'success') OR NOT bool_or({column} = 'unknown')\n    \
                  THEN count(*) FILTER ({column} = 'failure') / nullif(count(*) FILTER ({column} IN ('success', 'failure')), 0) END"
@@ -381,6 +444,14 @@ impl Definition {
         };
         if !self.first_of.is_empty() {
             return self.sql_of_first(&figure, &column, table);
+        }
+        if self.take.is_covered() {
+            return format!(
+                "SELECT trace_id, {figure} AS figure, count({column}) AS observations\nFROM (SELECT *, greatest(0, \
+                 start_ts_ns + {column} - greatest(start_ts_ns, coalesce(max(start_ts_ns + {column}) OVER earlier, start_ts_ns))) AS covered_ns\n    \
+                 FROM {table}{only}\n    WINDOW earlier AS (PARTITION BY trace_id, process_id ORDER BY start_ts_ns, {column}\n        \
+                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) r\nGROUP BY trace_id"
+            );
         }
         let least = if value.is_some() { "ALL" } else { "trace_id" };
         let value = value.map_or_else(String::new, |value| format!(", {value} AS \"value\""));

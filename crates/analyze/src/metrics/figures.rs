@@ -157,6 +157,7 @@ impl Figures {
                 columns.extend(definition.one_of.as_ref().map(|one_of| one_of.column.as_str()));
                 columns.extend(definition.named_by_type.then_some(["process_id", "type_id"]).into_iter().flatten());
                 columns.extend((definition.take == Take::Last).then_some("ts_ns"));
+                columns.extend(definition.take.is_covered().then_some("start_ts_ns"));
             }
         }
         columns.sort_unstable();
@@ -241,6 +242,7 @@ fn look(reading: &mut Reading, batch: &RecordBatch, kept: &mut Kept) -> Result<(
     let column = |name: Option<&'static str>| name.map(|name| Column::of(batch, name)).transpose();
     let worst = column(reading.worst)?;
     let times = column(reading.takes(&[Take::Last]).then_some("ts_ns"))?;
+    let starts = column(reading.takes(&[Take::Covered, Take::CoveredShare]).then_some("start_ts_ns"))?;
     let keeps = reading.takes(&[Take::P50, Take::P99]);
     let is_text = reading.takes(&[Take::Failed, Take::Failures]);
     let weight = reading.takes.iter().find_map(|(_, definition)| definition.weight.as_deref());
@@ -262,6 +264,9 @@ fn look(reading: &mut Reading, batch: &RecordBatch, kept: &mut Kept) -> Result<(
         }
         if let Some(ts_ns) = times.and_then(|times| times.number(row)) {
             seen.at(ts_ns as i64, value);
+        }
+        if let Some(start_ns) = starts.and_then(|starts| starts.number(row)) {
+            seen.span(processes.at(row), start_ns.cast_signed(), value as i64);
         }
     };
     let one_of = definition.one_of.as_ref();

@@ -6,15 +6,24 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Column;
+use tracequet_dataset::read::rows::{Row, rows_of};
 
 use super::definition::{OfFrame, UNKNOWN};
+use crate::subjects::sites::set;
 
 /// Call sites whose frame is remembered (4 bytes each), frames (8 bytes each), and bytes of their names. Samples of
 /// others are left out.
 const MOST_SITES: usize = 4 << 20;
 const MOST_FRAMES: usize = 1 << 20;
 const MOST_BYTES: usize = 32 << 20;
+
+tracequet_dataset::row! {
+    struct Callsite of callsite { callsite_id, frame_id }
+}
+
+tracequet_dataset::row! {
+    struct Frame of frame { frame_id, kind, name, assembly }
+}
 
 /// The innermost frames of call sites. The tables may come in any order.
 #[derive(Debug, Default)]
@@ -35,8 +44,8 @@ impl Leaves {
     /// The columns of a table that say it.
     pub(super) fn columns(table: &str) -> &'static [&'static str] {
         match table {
-            "callsite" => &["callsite_id", "frame_id"],
-            "frame" => &["frame_id", "kind", "name", "assembly"],
+            "callsite" => Callsite::COLUMNS,
+            "frame" => Frame::COLUMNS,
             _ => &[],
         }
     }
@@ -51,23 +60,19 @@ impl Leaves {
     }
 
     fn callsites(&mut self, batch: &RecordBatch) -> Result<()> {
-        let (site, frame) = (Column::of(batch, "callsite_id")?, Column::of(batch, "frame_id")?);
-        for row in 0..batch.num_rows() {
-            let frame = frame.number(row).and_then(|frame| u32::try_from(frame).ok()).unwrap_or_default();
-            set(&mut self.frames, site.number(row), frame, MOST_SITES);
+        for row in rows_of::<Callsite<'_>>(batch)? {
+            set(&mut self.frames, row.callsite_id, row.frame_id, MOST_SITES);
         }
         Ok(())
     }
 
     fn frames(&mut self, batch: &RecordBatch) -> Result<()> {
-        let column = |name| Column::of(batch, name);
-        let (id, kind, name, assembly) = (column("frame_id")?, column("kind")?, column("name")?, column("assembly")?);
-        for row in 0..batch.num_rows() {
-            let name = known(name.text(row)).unwrap_or(UNKNOWN);
+        for row in rows_of::<Frame<'_>>(batch)? {
+            let name = known(Some(row.name)).unwrap_or(UNKNOWN);
             let file = known(name.split_once('!').map(|(file, _)| file));
-            let assembly = known(assembly.text(row)).or(file).or_else(|| kind.text(row)).unwrap_or(UNKNOWN);
+            let assembly = known(row.assembly).or(file).unwrap_or(row.kind);
             let (Some(name), Some(assembly)) = (self.place(name), self.place(assembly)) else { continue };
-            set(&mut self.texts_of, id.number(row), [name, assembly], MOST_FRAMES);
+            set(&mut self.texts_of, row.frame_id, [name, assembly], MOST_FRAMES);
         }
         Ok(())
     }
@@ -103,16 +108,4 @@ impl Leaves {
 /// A text that says something.
 fn known(text: Option<&str>) -> Option<&str> {
     text.filter(|text| !text.is_empty())
-}
-
-/// Sets what belongs to a number, from 1; numbers beyond `most` have nothing.
-fn set<T: Copy + Default>(list: &mut Vec<T>, number: Option<u64>, value: T, most: usize) {
-    let place = number.and_then(|number| usize::try_from(number.checked_sub(1)?).ok());
-    let Some(place) = place.filter(|place| *place < most) else { return };
-    if list.len() <= place {
-        list.resize(place + 1, T::default());
-    }
-    if let Some(known) = list.get_mut(place) {
-        *known = value;
-    }
 }

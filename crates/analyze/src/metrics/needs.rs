@@ -4,13 +4,25 @@ use arrow_array::RecordBatch;
 use serde::Deserialize;
 
 use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Column;
+use tracequet_dataset::read::rows::{Row, rows_of};
 
 /// The tables that say it.
 pub(super) const TABLES: [&str; 3] = [SESSION, KINDS, PROCESSES];
-const SESSION: &str = "session_provider";
-const KINDS: &str = "event_type";
-const PROCESSES: &str = "process";
+const SESSION: &str = Asked::TABLE;
+const KINDS: &str = Kind::TABLE;
+const PROCESSES: &str = Process::TABLE;
+
+tracequet_dataset::row! {
+    struct Asked of session_provider { provider_name, keywords, level, arguments, event_filter, event_ids }
+}
+
+tracequet_dataset::row! {
+    struct Kind of event_type { provider_name, event_name, level, keywords }
+}
+
+tracequet_dataset::row! {
+    struct Process of process { runtime_version }
+}
 
 /// The events that a figure is made of: any one of them will do.
 #[derive(Clone, Debug, Deserialize)]
@@ -139,9 +151,9 @@ impl Needs {
     /// The columns of a table that say it.
     pub(crate) fn columns(table: &str) -> &'static [&'static str] {
         match table {
-            SESSION => &["provider_name", "keywords", "level", "arguments", "event_filter", "event_ids"],
-            KINDS => &["provider_name", "event_name", "level", "keywords"],
-            PROCESSES => &["runtime_version"],
+            SESSION => Asked::COLUMNS,
+            KINDS => Kind::COLUMNS,
+            PROCESSES => Process::COLUMNS,
             _ => &[],
         }
     }
@@ -157,28 +169,21 @@ impl Needs {
     }
 
     fn asked(&mut self, batch: &RecordBatch) -> Result<()> {
-        let column = |name| Column::of(batch, name);
-        let (provider, arguments) = (column("provider_name")?, column("arguments")?);
-        let (keywords, level) = (column("keywords")?, column("level")?);
-        let (filter, ids) = (column("event_filter")?, column("event_ids")?);
-        for row in 0..batch.num_rows() {
+        for row in rows_of::<Asked<'_>>(batch)? {
             self.is_session_known = true;
-            let provider = provider.text(row).unwrap_or_default();
-            let keywords = keywords.number(row).unwrap_or_default();
-            let level = level.number(row).unwrap_or_default();
-            let arguments = arguments.text(row).unwrap_or_default();
-            let ids = ids.text(row).unwrap_or_default();
+            let arguments = row.arguments.unwrap_or_default();
+            let ids = row.event_ids.unwrap_or_default();
             let ids: Vec<u64> = ids.split(',').filter_map(|id| id.trim().parse().ok()).collect();
             for event in &self.events {
-                let is_let_through = match filter.text(row) {
-                    Some("only") => ids.iter().any(|id| event.id == Some(*id)),
-                    Some("except") => !ids.iter().any(|id| event.id == Some(*id)),
+                let is_let_through = match row.event_filter {
+                    "only" => ids.iter().any(|id| event.id == Some(*id)),
+                    "except" => !ids.iter().any(|id| event.id == Some(*id)),
                     _ => true,
                 };
                 let is_asked = !event.only_seen
-                    && event.provider.eq_ignore_ascii_case(provider)
-                    && (event.keywords == 0 || event.keywords & keywords != 0)
-                    && level >= u64::from(event.level)
+                    && event.provider.eq_ignore_ascii_case(row.provider_name)
+                    && (event.keywords == 0 || event.keywords & row.keywords != 0)
+                    && row.level >= event.level
                     && event.arguments.is_none_or(|part| arguments.is_empty() || arguments.contains(part))
                     && is_let_through;
                 if let Some(shown) = self.shown.get_mut(event.need).filter(|_| is_asked) {
@@ -191,18 +196,13 @@ impl Needs {
     }
 
     fn seen(&mut self, batch: &RecordBatch) -> Result<()> {
-        let column = |name| Column::of(batch, name);
-        let (provider, name) = (column("provider_name")?, column("event_name")?);
-        let (level, keywords) = (column("level")?, column("keywords")?);
-        for row in 0..batch.num_rows() {
-            let (provider, name) = (provider.text(row).unwrap_or_default(), name.text(row).unwrap_or_default());
-            let keywords = keywords.number(row).unwrap_or_default();
-            let level = level.number(row).unwrap_or_default();
+        for row in rows_of::<Kind<'_>>(batch)? {
+            let (provider, name, keywords) = (row.provider_name, row.event_name, row.keywords);
             for event in self.events.iter().filter(|event| event.provider == provider && event.arguments.is_none()) {
                 // All of its keywords are ones that bring the event, too: whichever of them was asked for.
                 let comes_with_it = keywords != 0
                     && keywords & !event.keywords == 0
-                    && level >= u64::from(event.level)
+                    && row.level >= event.level
                     && event.since == 0
                     && !event.only_seen;
                 if let Some(shown) = self.shown.get_mut(event.need).filter(|_| event.name == name || comes_with_it) {
@@ -214,9 +214,8 @@ impl Needs {
     }
 
     fn process(&mut self, batch: &RecordBatch) -> Result<()> {
-        let version = Column::of(batch, "runtime_version")?;
-        for row in 0..batch.num_rows() {
-            let major = version.text(row).and_then(|text| text.split('.').next()?.parse().ok());
+        for row in rows_of::<Process<'_>>(batch)? {
+            let major = row.runtime_version.split('.').next().and_then(|major| major.parse().ok());
             self.major = match (self.major, major) {
                 (Some(known), Some(major)) => Some(known.min(major)),
                 (known, major) => known.or(major),

@@ -10,6 +10,8 @@ use super::definition::{Owner, Take};
 const MOST_KEPT: usize = 1 << 20;
 /// Rounded values that are kept beyond: some 8 MB.
 const MOST_ROUNDED: usize = 1 << 18;
+/// Times that are kept to find what they have in common: 6 MB.
+const MOST_SPANS: usize = 1 << 18;
 /// The bits of a number that rounding leaves: sign, exponent and 12 of the fraction, a part in 4,096.
 const ROUNDED: u64 = !0 << 40;
 
@@ -42,6 +44,9 @@ pub(super) struct Seen {
     rounded: HashMap<u64, u64, RandomState>,
     /// Values that were not kept.
     forgotten: u64,
+    /// Times that rows take: process, start and end. Of more of them the rest counts in full.
+    spans: Vec<(u64, i64, i64)>,
+    rest_ns: f64,
 }
 
 impl Seen {
@@ -98,6 +103,28 @@ impl Seen {
         }
     }
 
+    /// A time of a process that the row takes.
+    pub(super) fn span(&mut self, process: u64, start_ns: i64, duration_ns: i64) {
+        if self.spans.len() < MOST_SPANS {
+            self.spans.push((process, start_ns, start_ns.saturating_add(duration_ns)));
+        } else {
+            self.rest_ns += duration_ns.max(0) as f64;
+        }
+    }
+
+    /// The time that the rows cover together, of each process.
+    fn covered_ns(&self) -> f64 {
+        let mut spans = self.spans.clone();
+        spans.sort_unstable();
+        let (mut covered, mut before) = (0i64, (0, i64::MIN));
+        for (process, start, end) in spans {
+            let until = if before.0 == process { before.1 } else { i64::MIN };
+            covered = covered.saturating_add(end.saturating_sub(start.max(until)).max(0));
+            before = (process, end.max(until));
+        }
+        covered as f64 + self.rest_ns
+    }
+
     /// The outcome of an activity.
     pub(super) fn result(&mut self, word: Option<&str>) {
         self.rows += 1;
@@ -118,6 +145,8 @@ impl Seen {
         self.owner.join(other.owner);
         self.forgotten += other.forgotten;
         self.values.extend(other.values);
+        self.spans.extend(other.spans);
+        self.rest_ns += other.rest_ns;
         if let Some((max, place)) = other.max.filter(|(max, _)| self.max.is_none_or(|(known, _)| *max > known)) {
             self.max = Some((max, place));
         }
@@ -149,6 +178,8 @@ impl Seen {
             Take::P99 => self.quantile(0.99),
             Take::PerSecond => (has_sum && duration_ns > 0.0).then(|| self.sum / (duration_ns / 1e9)),
             Take::Share => (has_sum && duration_ns > 0.0).then(|| self.sum / duration_ns),
+            Take::Covered => has_sum.then(|| self.covered_ns()),
+            Take::CoveredShare => (has_sum && duration_ns > 0.0).then(|| self.covered_ns() / duration_ns),
             // A source that says nothing but failures leaves open how many there are beside them.
             Take::Failed => {
                 let known = self.observations - self.unknown;
@@ -213,6 +244,18 @@ mod tests {
         let mut unsaid = Seen::default();
         unsaid.nothing();
         assert_eq!([Take::Sum, Take::PerSecond, Take::Share].map(|take| unsaid.figure(take, false, 1.0)), [None; 3]);
+    }
+
+    #[test]
+    fn what_times_of_a_process_have_in_common_counts_once() {
+        let mut seen = Seen::default();
+        for (process, start, ns) in [(1, 50, 20), (1, 0, 10), (1, 5, 10), (1, 6, 2), (2, 0, 10), (1, 15, 0)] {
+            seen.add(ns as f64, None);
+            seen.span(process, start, ns);
+        }
+        assert_eq!(seen.figure(Take::Covered, false, 100.0), Some(15.0 + 20.0 + 10.0));
+        assert_eq!(seen.figure(Take::CoveredShare, false, 100.0), Some(0.45));
+        assert_eq!(Seen::default().figure(Take::Covered, false, 100.0), Some(0.0));
     }
 
     #[test]

@@ -5,11 +5,15 @@ use std::collections::{HashMap, HashSet};
 use arrow_array::RecordBatch;
 use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Column;
+use tracequet_dataset::read::rows::{Row, rows_of};
 
 /// Types that are remembered, and bytes of their names. Others have no name.
 const MOST_TYPES: usize = 1 << 18;
 const MOST_BYTES: usize = 16 << 20;
+
+tracequet_dataset::row! {
+    struct Type of r#type { process_id, type_id, name, element_type }
+}
 
 /// Names of types.
 #[derive(Debug, Default)]
@@ -22,18 +26,18 @@ pub(crate) struct TypeNames {
 }
 
 /// Whether a CorElementType is of values: numbers, enums (by the number that they are) and structures.
-fn is_value(element_type: u64) -> bool {
+fn is_value(element_type: u8) -> bool {
     // ELEMENT_TYPE_BOOLEAN to R8, VALUETYPE, I and U.
     matches!(element_type, 0x02..=0x0d | 0x11 | 0x18 | 0x19)
 }
 
 impl TypeNames {
     /// The table that says them.
-    pub(crate) const TABLE: &str = "type";
+    pub(crate) const TABLE: &str = Type::TABLE;
 
     /// The columns of a table that say them.
     pub(crate) fn columns(table: &str) -> &'static [&'static str] {
-        if table == TypeNames::TABLE { &["process_id", "type_id", "name", "element_type"] } else { &[] }
+        if table == TypeNames::TABLE { Type::COLUMNS } else { &[] }
     }
 
     /// Sees rows of a table. Of several names of an id the last one of the alphabet counts, as in the views.
@@ -41,16 +45,11 @@ impl TypeNames {
         if table != TypeNames::TABLE {
             return Ok(());
         }
-        let column = |name| Column::of(batch, name);
-        let (process, id, name) = (column("process_id")?, column("type_id")?, column("name")?);
-        let element_type = column("element_type")?;
-        for row in 0..batch.num_rows() {
-            let key = (process.number(row).unwrap_or_default(), id.number(row).unwrap_or_default());
-            if element_type.number(row).is_some_and(is_value) && self.values.len() < MOST_TYPES {
-                self.values.insert(key);
+        for row in rows_of::<Type<'_>>(batch)? {
+            if is_value(row.element_type) && self.values.len() < MOST_TYPES {
+                self.values.insert((row.process_id, row.type_id));
             }
-            let Some(name) = name.text(row) else { continue };
-            self.also(key.0, key.1, name);
+            self.also(row.process_id, row.type_id, row.name);
         }
         Ok(())
     }

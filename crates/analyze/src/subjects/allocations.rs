@@ -21,13 +21,13 @@ tracequet_dataset::row! {
 
 tracequet_dataset::row! {
     /// A sampled allocation that counts.
-    pub(crate) struct Allocation of allocation {
-        process_id, thread_id, callsite_id, ts_ns, source, allocation_bytes, type_id, type_name
+    pub struct Allocation of allocation {
+        process_id, thread_id, callsite_id, ts_ns, source, allocation_bytes, object_count, type_id, type_name
     }
 }
 
 /// The rank of the samples that count in a recording; `None` when none of its samples stands for bytes.
-pub(crate) fn best(recording: &Recording<'_>) -> Result<Option<u8>> {
+pub fn best(recording: &Recording<'_>) -> Result<Option<u8>> {
     let mut best: Option<u8> = None;
     each_row::<Source<'_>>(recording, 0, |row| {
         best = best.into_iter().chain(rank(row.source)).min();
@@ -37,7 +37,7 @@ pub(crate) fn best(recording: &Recording<'_>) -> Result<Option<u8>> {
 }
 
 /// Calls `take` with each allocation that counts. Rows are not kept: `take` holds what it keeps to the bound of memory.
-pub(crate) fn each(recording: &Recording<'_>, mut take: impl FnMut(&Allocation<'_>) -> Result<()>) -> Result<()> {
+pub fn each(recording: &Recording<'_>, mut take: impl FnMut(&Allocation<'_>) -> Result<()>) -> Result<()> {
     let best = best(recording)?;
     each_row::<Allocation<'_>>(recording, 0, |row| match rank(row.source) {
         Some(rank) if Some(rank) == best => take(&row),

@@ -2,9 +2,13 @@
 
 pub mod allocations;
 pub mod collections;
+pub mod compiling;
+pub mod heap;
 pub(crate) mod inlined;
 pub mod pauses;
+pub mod pool;
 pub mod processor;
 pub mod requests;
 pub(crate) mod sites;
 pub(crate) mod texts;
+pub mod waits;

@@ -129,6 +129,11 @@ impl Pauses {
         self.processes.get(&process_id).map_or(&[], |process| &process.all)
     }
 
+    /// Their times in order, without what an earlier one has: starts and ends.
+    pub fn apart(&self, process_id: u64) -> &[(i64, i64)] {
+        self.processes.get(&process_id).map_or(&[], |process| &process.apart)
+    }
+
     /// Those of all processes.
     pub fn all(&self) -> impl Iterator<Item = &Pause> {
         self.processes.values().flat_map(|process| &process.all)
@@ -141,7 +146,7 @@ impl Pauses {
 
     /// Nanoseconds of a time of a process in which its threads stood still.
     pub fn within_ns(&self, process_id: u64, start_ns: i64, end_ns: i64) -> i64 {
-        let apart = self.processes.get(&process_id).map_or(&[][..], |process| &process.apart);
+        let apart = self.apart(process_id);
         let first = apart.partition_point(|(_, to)| *to <= start_ns);
         let near = apart.get(first..).unwrap_or_default().iter().take_while(|(from, _)| *from < end_ns);
         near.map(|(from, to)| (*to).min(end_ns).saturating_sub((*from).max(start_ns))).sum()

@@ -4,9 +4,15 @@
 //! their parents. So a piece of work is an id and the time at which it began, and what belongs to it began while it ran. The view
 //! `request_part` says the same.
 
+mod route;
+mod spent;
+
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use serde_json::Value;
+
+pub use route::route;
+pub use spent::{Asked, Spent, spent};
 
 /// Who reports requests of HTTP that came in, as provider and name, the best first: several stand for the same requests. The metrics
 /// `request.server.*` and the view `requests` have the same.
@@ -146,29 +152,54 @@ impl Work {
         begun().take(MOST_OF_ID).find(|span| span.end_ns >= ts_ns).or_else(|| begun().next())
     }
 
+    /// The activities that one lies in which began at a time, by its parent, the nearest first; the last one may be unknown.
+    fn around(&self, parent: Id, ts_ns: i64) -> impl Iterator<Item = Around> {
+        let mut next = Some((parent, ts_ns));
+        std::iter::from_fn(move || {
+            let (id, ts_ns) = next.filter(|(id, _)| *id != 0)?;
+            let span = self.at(id, ts_ns);
+            next = span.map(|span| (span.parent, span.start_ns));
+            Some(Around {
+                kind: span.and_then(|span| self.kinds.get(span.place)).copied(),
+                piece: (id, span.map_or(i64::MIN, |span| span.start_ns)),
+                is_running: span.is_some_and(|span| span.end_ns >= ts_ns),
+            })
+        })
+        .take(MOST_STEPS)
+    }
+
     /// What a query or a call belongs to that began at a time, by its parent: the request that it lies in; without one, the nearest other
     /// piece of work.
     pub(crate) fn of(&self, kind: Kind, parent: Id, ts_ns: i64) -> Belongs {
-        let (mut id, mut at_ns, mut nearest) = (parent, ts_ns, None);
-        for _ in 0..MOST_STEPS {
-            if id == 0 {
-                break;
-            }
-            let Some(span) = self.at(id, at_ns) else {
+        let mut nearest = None;
+        for around in self.around(parent, ts_ns) {
+            match around.kind {
+                Some(Kind::Request(_)) => return Belongs::To(around.piece),
+                Some(same) if same == kind && around.is_running => return Belongs::Inside,
                 // It began before the recording, or is not in it.
-                nearest = nearest.or(Some((id, i64::MIN)));
-                break;
-            };
-            match self.kinds.get(span.place) {
-                Some(Kind::Request(_)) => return Belongs::To((id, span.start_ns)),
-                Some(same) if *same == kind => return Belongs::Inside,
-                Some(Kind::Other) => nearest = nearest.or(Some((id, span.start_ns))),
+                None | Some(Kind::Other) => nearest = nearest.or(Some(around.piece)),
                 _ => {}
             }
-            (id, at_ns) = (span.parent, span.start_ns);
         }
         nearest.map_or(Belongs::Unknown, Belongs::To)
     }
+
+    /// Whether a query lies in another one, or a call in another call, whoever reports it.
+    fn is_inside(&self, kind: Kind, parent: Id, ts_ns: i64) -> bool {
+        let is_same = |other: Kind| match kind {
+            Kind::Call(_) => matches!(other, Kind::Call(_)),
+            kind => kind == other,
+        };
+        self.around(parent, ts_ns).any(|around| around.is_running && around.kind.is_some_and(is_same))
+    }
+}
+
+/// An activity that another one lies in.
+struct Around {
+    /// `None` when it is not in the recording.
+    kind: Option<Kind>,
+    piece: Piece,
+    is_running: bool,
 }
 
 /// The text of a command in the fields of an activity, as the view `queries` finds it.

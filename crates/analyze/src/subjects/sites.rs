@@ -260,7 +260,7 @@ impl Sites {
 }
 
 /// Sets what belongs to a number, from 1; numbers beyond `most` have nothing.
-fn set<T: Copy + Default>(list: &mut Vec<T>, number: u32, value: T, most: usize) {
+pub(crate) fn set<T: Copy + Default>(list: &mut Vec<T>, number: u32, value: T, most: usize) {
     let Some(place) = (number as usize).checked_sub(1).filter(|place| *place < most) else { return };
     if list.len() <= place {
         list.resize(place + 1, T::default());

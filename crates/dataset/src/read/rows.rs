@@ -63,6 +63,18 @@ impl Recording<'_> {
     pub fn each<R: Row>(&self, take: impl FnMut(R::Of<'_>) -> Result<()>) -> Result<()> {
         self.scan::<R>()?.each::<R>(take)
     }
+
+    /// Calls `take` with each row of the table, if the recording has it. Returns whether it has.
+    pub fn each_recorded<R: Row>(&self, mut take: impl FnMut(R::Of<'_>)) -> Result<bool> {
+        let has = self.has::<R>();
+        if has {
+            self.each::<R>(|row| {
+                take(row);
+                Ok(())
+            })?;
+        }
+        Ok(has)
+    }
 }
 
 impl Scan {

@@ -43,7 +43,7 @@ fn judge(look: &Look<'_>) -> Judged {
     for gc in all.of(look.id).filter(|gc| gc.is_background && gc.generation == Some(2)) {
         let Some([_, _, old, ..]) = all.generations_of(gc) else { continue };
         free += old.free_before as f64;
-        size += old.size_before as f64;
+        size += old.before as f64;
         rows += 1;
     }
     if rows < 3 || size < rows as f64 * 10e6 {

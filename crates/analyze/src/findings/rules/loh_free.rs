@@ -47,9 +47,9 @@ fn judge(look: &Look<'_>) -> Judged {
     for gc in all.of(look.id).filter(|gc| gc.generation == Some(2)) {
         let Some([_, _, _, large, _]) = all.generations_of(gc) else { continue };
         seen += 1;
-        if large.size_before > LEAST_BYTES {
+        if large.before > LEAST_BYTES {
             free += large.free_before as f64;
-            size += large.size_before as f64;
+            size += large.before as f64;
             rows += 1;
         }
     }

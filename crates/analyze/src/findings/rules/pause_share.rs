@@ -46,11 +46,10 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(look: &Look<'_>) -> Judged {
     let mut windows = Windows::default();
-    let mut rows = 0;
-    for pause in look.picture.collections.pauses_of(look.id) {
-        windows.span(pause.start_ns, pause.duration_ns);
-        rows += 1;
+    for (start_ns, end_ns) in look.picture.collections.pauses.apart(look.id) {
+        windows.span(*start_ns, end_ns.saturating_sub(*start_ns));
     }
+    let rows = look.picture.collections.pauses_of(look.id).count() as u64;
     if rows < shared::LEAST_COLLECTIONS || look.seconds() < 1.0 {
         return Judged::too_little(format!(
             "{rows} pauses in {} are too few.",

@@ -1,0 +1,116 @@
+//! Waits: for locks, for what the runtime's other waits are for, and of tasks.
+
+use std::collections::HashSet;
+
+use foldhash::fast::RandomState;
+use tracequet_dataset::error::Result;
+use tracequet_dataset::read::Recording;
+
+/// Tasks that are known to wait for others.
+const MOST_TASKS: usize = 1 << 20;
+
+tracequet_dataset::row! {
+    /// A wait for a lock that another thread held.
+    pub struct LockWait of contention {
+        process_id, thread_id, callsite_id, start_ts_ns, end_ts_ns, duration_ns, kind, lock_id
+    }
+}
+
+tracequet_dataset::row! {
+    /// Another wait of a thread, for an event, a monitor and the like.
+    pub struct Wait of wait {
+        process_id, thread_id, callsite_id, start_ts_ns, end_ts_ns, duration_ns, touches_gap, source
+    }
+}
+
+tracequet_dataset::row! {
+    /// A task waited.
+    pub struct TaskWait of async_wait {
+        process_id, source, task_id, awaited_task_id, kind, start_ts_ns, duration_ns, activity_path
+    }
+}
+
+/// Beginnings of the names of methods that a lock and its report are made of: a wait belongs to the method that called it, as in the view
+/// `contention_by_site`.
+pub const OF_LOCKS: [&str; 3] =
+    ["System.Threading.Monitor.", "System.Threading.Lock.", "System.Diagnostics.Tracing.NativeRuntimeEventSource."];
+
+/// Waits, or other things that take time. One that did not end in the recording counts, and has no time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Waited {
+    /// How many, with those that did not end.
+    pub count: u64,
+    /// Of those that ended, in nanoseconds.
+    pub total_ns: u64,
+    /// The longest that ended; `None` when none did.
+    pub longest_ns: Option<u64>,
+    /// Those that did not end in the recording.
+    pub not_ended: u64,
+}
+
+impl Waited {
+    /// Adds a wait of this many nanoseconds.
+    pub fn add(&mut self, duration_ns: Option<i64>) {
+        self.count += 1;
+        match duration_ns.map(|ns| ns.max(0).cast_unsigned()) {
+            Some(ns) => {
+                self.total_ns = self.total_ns.saturating_add(ns);
+                self.longest_ns = self.longest_ns.max(Some(ns));
+            }
+            None => self.not_ended += 1,
+        }
+    }
+
+    /// The time of those that ended, if any did.
+    pub fn total(&self) -> Option<u64> {
+        self.longest_ns.map(|_| self.total_ns)
+    }
+}
+
+/// A task: process, whether the async profiler reports it, number.
+pub type Task = (u64, bool, u64);
+
+/// The task of a number that a source reports.
+pub fn task(process_id: u64, source: &str, number: Option<u64>) -> Option<Task> {
+    Some((process_id, source == "async_profiler", number?))
+}
+
+impl TaskWait<'_> {
+    /// The task that waited.
+    pub fn task(&self) -> Option<Task> {
+        task(self.process_id, self.source, self.task_id)
+    }
+
+    /// The task that it waited for.
+    pub fn awaited(&self) -> Option<Task> {
+        task(self.process_id, self.source, self.awaited_task_id)
+    }
+}
+
+/// Calls `take` with each wait for something that does not itself wait for another task, as the view `blocked_on` has them.
+pub fn each_leaf(recording: &Recording<'_>, mut take: impl FnMut(&TaskWait<'_>)) -> Result<()> {
+    let mut waiting: HashSet<Task, RandomState> = HashSet::default();
+    recording.each_recorded::<TaskWait<'_>>(|row| {
+        waiting.extend(row.task().filter(|_| waiting.len() < MOST_TASKS));
+    })?;
+    recording.each_recorded::<TaskWait<'_>>(|row| {
+        if row.awaited().is_none_or(|awaited| !waiting.contains(&awaited)) {
+            take(&row);
+        }
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_without_an_end_has_no_time() {
+        let mut waited = Waited::default();
+        waited.add(None);
+        assert_eq!((waited.count, waited.total(), waited.not_ended), (1, None, 1));
+        [Some(5), Some(-3), Some(7)].into_iter().for_each(|ns| waited.add(ns));
+        assert_eq!((waited.count, waited.total(), waited.longest_ns), (4, Some(12), Some(7)));
+    }
+}
