@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tracequet::Error;
-use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check};
+use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check, follow};
 use tracequet::analyze::rules;
 use tracequet::report::TABLES;
 
@@ -155,11 +155,11 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
         Some(_) => Source::open_with(&args.input, &TABLES)?,
         None => Source::open(&args.input)?,
     };
-    let new = match &args.new {
+    let mut new = match &args.new {
         Some(labels) => source.labelled(&labels.0)?,
         None => source.latest()?,
     };
-    let (base, notes) = match &args.baseline {
+    let (mut base, notes) = match &args.baseline {
         Some(labels) => args.limits.wanted().read(source.dataset(), &labels.0, &new)?,
         None => Default::default(),
     };
@@ -170,6 +170,9 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let is_first = args.pass_first && args.baseline.as_ref().is_some_and(begins);
     if is_first {
         print_note("tracequet: these are the first recordings of the baseline: later ones are compared with them\n")?;
+    }
+    for runs in [&mut new, &mut base] {
+        follow(source.dataset(), &rules, runs)?;
     }
     let findings = check(&rules, &new, &Against { base: &base, by: args.limits.by.as_deref(), is_first })?;
     let facts = Facts { new: new.len(), base: base.len() };

@@ -40,6 +40,11 @@ pub fn open(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
     open_as(input, tables, Convert::default().unhashed(true))
 }
 
+/// The same for what shows metrics: sampled objects are followed, because the scores of rules are among them.
+pub fn open_measured(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
+    open_as(input, tables, Convert::default().lifetimes(LIFETIMES).unhashed(true))
+}
+
 /// The same for what shows a heap dump: that of a recording is kept in memory.
 pub fn open_with_walk(input: &Path, tables: &[&str], walk: KeepWalk) -> anyhow::Result<Opened> {
     open_as(input, tables, Convert::default().keep_walk(walk).unhashed(true))

@@ -88,7 +88,7 @@ impl Source {
     pub fn open_with(input: &Path, more: &[&str]) -> anyhow::Result<Source> {
         let mut needed = needed();
         needed.extend(more.iter().filter(|name| **name != TABLE && !FINGERPRINT_TABLES.contains(name)));
-        let opened = opened::open(input, &needed)?;
+        let opened = opened::open_measured(input, &needed)?;
         if !opened.is_converted() {
             note_damaged(&opened.dataset, input)?;
         }

@@ -132,6 +132,37 @@ fn warnings_are_never_cut_off() {
     assert!(text.contains(": 4 warnings") && count(&text, "WARNING ") == 4, "{text}");
 }
 
+/// What explain warns of, check fails on: of a recording, and of a dataset whose conversion followed no objects.
+#[test]
+fn check_knows_the_leak_that_explain_finds() {
+    let input = recording("leak");
+    let found = explained(&input, &[]);
+    let leak = found.iter().find(|finding| finding["rule"] == "leak").unwrap();
+    assert_eq!(leak["verdict"], "warning");
+    let folder = tempfile::tempdir().unwrap();
+    let (rules, set) = (folder.path().join("rules.toml"), folder.path().join("set"));
+    std::fs::write(&rules, "[[rule]]\ncheck = \"finding.score[leak] <= 50\"\n").unwrap();
+    let checked = |input: &Path| {
+        let made = run(&["check", input.to_str().unwrap(), "--rules", rules.to_str().unwrap(), "--json"]);
+        (made.code, serde_json::from_str::<Value>(&made.out).unwrap_or_else(|_| panic!("{} {}", made.out, made.err)))
+    };
+    assert_eq!(run(&["convert", "-q", input.to_str().unwrap(), "-o", set.to_str().unwrap()]).code, Some(0));
+    for input in [&input, &set] {
+        let (code, found) = checked(input);
+        assert!(
+            code == Some(3) && found.to_string().contains(&format!("\"value\":{}", leak["score"])),
+            "{found} {leak}"
+        );
+    }
+    // Without the ranges that objects are followed by, it says where to look.
+    let lacks = folder.path().join("lacks");
+    let made =
+        run(&["convert", "-q", input.to_str().unwrap(), "-o", lacks.to_str().unwrap(), "--tables", "metric,gc,trace"]);
+    assert_eq!(made.code, Some(0), "{}", made.err);
+    let (code, found) = checked(&lacks);
+    assert!(code == Some(2) && found.to_string().contains("tracequet explain says what to record"), "{found}");
+}
+
 /// The server sends one request for each that comes in, on connections whose requests all have the same ids.
 #[test]
 fn a_call_belongs_to_the_request_of_its_time() {

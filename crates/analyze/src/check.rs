@@ -16,7 +16,7 @@ pub use self::baseline::{Baseline, ENOUGH, Since};
 use self::candidate::{Candidate, candidates};
 pub use self::candidate::{LabelTest, labelled};
 pub use self::fingerprint::{TABLES as FINGERPRINT_TABLES, incomparable};
-pub use self::run::Run;
+pub use self::run::{Run, follow};
 use self::run::{Valued, values, values_known};
 pub use self::sample::FALSE_ALARMS;
 use self::sample::{Sample, SignificanceTest};

@@ -36,7 +36,7 @@ pub use score::{INFO, WARNING, score};
 pub use verdict::Verdict;
 
 /// The rule that looks at sampled objects that were followed, and the tables that they are followed in.
-const FOLLOWS: &str = "leak";
+pub(crate) const FOLLOWS: &str = "leak";
 const TABLES: [&str; 3] = ["allocation", "gc_generation_range", "gc_surviving_range"];
 
 /// The table that `convert` writes findings to.

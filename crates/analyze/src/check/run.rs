@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::metrics::{Metric, Missing, definition_of};
-use crate::rules::Rule;
 use tracequet_dataset::error::Result;
+use tracequet_dataset::read::Dataset;
+
+use crate::findings::{FOLLOWS, followed};
+use crate::metrics::{Metric, Missing, definition_of};
+use crate::rules::{Rule, matches};
 
 /// A recording as a rule sees it.
 #[derive(Clone, Debug)]
@@ -99,6 +102,24 @@ impl Run {
     }
 }
 
+/// Gives runs the score of the rule that follows sampled objects, where one of these rules asks for it and the conversion did not follow
+/// them: as `explain` does.
+pub fn follow(dataset: &Dataset, rules: &[Rule], runs: &mut [Run]) -> Result<()> {
+    let name = format!("finding.score[{FOLLOWS}]");
+    let Some(definition) = definition_of(&name)?.filter(|_| rules.iter().any(|rule| matches(&rule.metric, &name)))
+    else {
+        return Ok(());
+    };
+    for run in runs.iter_mut().filter(|run| !run.is_failed && run.value(&name).is_none()) {
+        let found = followed(&dataset.recording(Some(&run.trace_id))?)?;
+        let scores: Vec<f64> =
+            found.iter().filter(|finding| finding.rule == FOLLOWS).filter_map(|finding| finding.score).collect();
+        let highest = scores.iter().copied().reduce(f64::max);
+        run.metrics.extend(highest.map(|score| Metric::new(definition, Some(FOLLOWS), score, scores.len() as u64)));
+    }
+    Ok(())
+}
+
 /// Runs, each with its value of a figure.
 pub(super) type Valued<'r> = Vec<(&'r Run, f64)>;
 
@@ -123,7 +144,9 @@ pub(super) fn values<'r>(rule: &Rule, name: &str, runs: &'r [Run], whose: &str) 
         return Ok(Err(format!("one of the values {whose} is {odd}, which is not finite")));
     }
     let Some((first, why)) = missing.first() else { return Ok(Ok((least, most))) };
-    let why = why.map_or("it has no such figure", Missing::why);
+    let is_score = name.starts_with("finding.score[");
+    let no_verdict = "its rule gives no verdict; tracequet explain says what to record for it";
+    let why = why.map_or(if is_score { no_verdict } else { "it has no such figure" }, Missing::why);
     Ok(Err(match runs.len() {
         1 => format!("{} has no value: {why}", first.trace_id),
         all => format!("{} of {all} runs {whose} have no value; {}: {why}", missing.len(), first.trace_id),

@@ -10,7 +10,6 @@ use tracequet_dataset::table::schema;
 use super::collections::Collections;
 use super::queries::{Queries, Statement};
 use super::survivors::{Survivor, Survivors};
-use super::times::Times;
 use super::windows::Windows;
 use crate::lifetime::{Fate, Lifetime};
 use crate::metrics::{Needs, TypeNames, needs};
@@ -77,7 +76,8 @@ pub(super) struct Process {
     pub(super) waiting: Map<u32, u64>,
     pub(super) thread_samples: Map<u64, u64>,
     pub(super) starvation: Windows,
-    pub(super) queued: Times,
+    /// How long work items waited for a worker; in order once all were seen.
+    pub(super) queued_ns: Vec<u64>,
     /// Thread, start and end of compilations.
     pub(super) compilations: Vec<(u64, i64, i64)>,
     pub(super) queries: Queries,
@@ -346,6 +346,7 @@ impl Picture {
     pub(super) fn finish(&mut self) {
         for process in self.processes.values_mut() {
             process.finish_work();
+            process.queued_ns.sort_unstable();
             for (site, start) in std::mem::take(&mut process.open_waits) {
                 let duration = process.last_ns.saturating_sub(start);
                 if let Some(load) = entry(&mut process.waits, site, MOST_LOADS) {
@@ -433,7 +434,8 @@ impl Process {
     }
 
     fn work_item(&mut self, row: &WorkItem<'_>) {
-        row.wait_ns.into_iter().for_each(|wait| self.queued.add(wait));
+        let wait_ns = row.wait_ns.filter(|_| self.queued_ns.len() < MOST_ROWS);
+        self.queued_ns.extend(wait_ns.map(|ns| ns.max(0).cast_unsigned()));
     }
 
     fn compilation(&mut self, row: &Compilation<'_>) {

@@ -240,7 +240,7 @@ impl Owner {
 }
 
 impl Metric {
-    pub(super) fn new(definition: &Definition, key: Option<&str>, value: f64, observations: u64) -> Metric {
+    pub(crate) fn new(definition: &Definition, key: Option<&str>, value: f64, observations: u64) -> Metric {
         let (owner, source) = (Owner::default(), None);
         let name = full_name(&definition.name, key);
         Metric { name, value: Some(value), missing: None, observations, worst: None, owner, source }

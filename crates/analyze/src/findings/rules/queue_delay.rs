@@ -4,6 +4,7 @@ use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::verdict::Verdict;
 use crate::findings::words;
+use crate::subjects::pool::percentile;
 
 pub(super) const RULE: Rule = Rule {
     name: "queue_delay",
@@ -36,18 +37,18 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(look: &Look<'_>) -> Judged {
-    let queued = &look.process.queued;
-    if queued.count < 100 {
-        return Judged::too_little(format!("{} work items of the thread pool are too few.", queued.count));
+    let rows = look.process.queued_ns.len() as u64;
+    if rows < 100 {
+        return Judged::too_little(format!("{rows} work items of the thread pool are too few."));
     }
-    let value = queued.quantile(0.99);
+    let value = percentile(&look.process.queued_ns, 99).unwrap_or_default() as f64;
     let sentence = format!("One of 100 work items waits {} or longer for a worker.", words::time(value));
     let evidence = format!(
         "SELECT queue_ts, kind, wait_ns / 1e6 AS wait_ms FROM thread_pool_work WHERE {} AND wait_ns IS NOT NULL \
          ORDER BY wait_ns DESC LIMIT 20",
         look.of_process
     );
-    Figure { value, rows: queued.count, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
 }
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).

@@ -5,6 +5,7 @@ use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::verdict::Verdict;
 use crate::findings::words;
+use crate::subjects::pool::percentile;
 
 pub(super) const RULE: Rule = Rule {
     name: "requests_in_pauses",
@@ -42,9 +43,9 @@ fn judge(look: &Look<'_>) -> Judged {
     if rows < 1000 {
         return Judged::too_little(format!("{rows} requests are too few."));
     }
-    let mut times: Vec<i64> = requests.iter().map(|(_, duration)| *duration).collect();
+    let mut times: Vec<u64> = requests.iter().map(|(_, duration)| (*duration).max(0).cast_unsigned()).collect();
     times.sort_unstable();
-    let p99 = times.get(times.len() * 99 / 100).copied().unwrap_or(i64::MAX);
+    let p99 = percentile(&times, 99).map_or(i64::MAX, u64::cast_signed);
     let pauses = &look.picture.collections.pauses;
     let in_pause = |start: i64, end: i64| pauses.within_ns(look.id, start, end) > 0;
     let slow: Vec<_> = requests.iter().filter(|(_, duration)| *duration > p99).collect();

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
-use super::{Activity, Kind, Work, id_of, query_text};
+use super::work::{Activity, Kind, Work, id_of, query_text};
 use crate::metrics::{Metric, Missing, metrics};
 use crate::subjects::processor::{State, is_of_runtime};
 use crate::subjects::waits::{LockWait, Wait, each_leaf};
