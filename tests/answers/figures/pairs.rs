@@ -138,7 +138,8 @@ const PAIRS: &[Pair] = &[
 fn requests(surfaces: &Surfaces) -> Option<Value> {
     let rows = surfaces.shown("slowest-table")?;
     let (_, rest) = surfaces.html.split_once(" Requests of the server by ")?;
-    let source = rest.split_once(". ").or_else(|| rest.split_once(".<"))?.0;
+    let note = rest.split_once('<')?.0;
+    let source = note.split(". ").next()?.trim_end_matches('.');
     let heads = ["start s", "CPU", "waits", "locks", "queries", "calls", "awaits", "in pauses"];
     let columns = heads.map(|head| surfaces.column("slowest-table", head));
     let of_server = rows.iter().enumerate().filter(|(_, row)| row[1].1 == "server");
