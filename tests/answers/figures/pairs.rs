@@ -127,11 +127,6 @@ const PAIRS: &[Pair] = &[
     },
     Pair { view: "blocked_on", select: "count(*)", of: &[|s| sum(s, "awaits-table", "waits")] },
     Pair { view: "blocked_on", select: "sum(duration_ms) * 1e6", of: &[|s| sum(s, "awaits-table", "together")] },
-    Pair {
-        view: "thread_time_by_thread",
-        select: "sum(running_ms) * 1e6",
-        of: &[|s| sum(s, "threads-table", "running")],
-    },
 ];
 
 /// What the slowest requests that came in spent their time on, as the page has it, and how often a call is sent in a request.
