@@ -107,7 +107,11 @@ pub fn batches(
             Err(error) => return Err(error),
         };
         // A recording that cannot be hashed cannot be read either, which is reported then.
-        let known = if has_keys { Some(request.identities.of(recording)) } else { request.identities.known(recording) };
+        let known = if has_keys {
+            Some(request.identities.identity_of(recording))
+        } else {
+            request.identities.known(recording)
+        };
         let trace_id = known.as_ref().filter(|_| has_keys).map(|known| key(&mut keys, recording, &known.sha256));
         let shape = shape(request, trace_id);
         let stop = Cell::new(false);

@@ -47,7 +47,7 @@ impl Identities {
     }
 
     /// Size and hash of a recording; it is hashed unless they are known. Those of one that cannot be read are empty.
-    pub(super) fn of(&self, recording: &RecordingPath) -> FileIdentity {
+    pub(super) fn identity_of(&self, recording: &RecordingPath) -> FileIdentity {
         if let Some(known) = self.known(recording) {
             return known;
         }
@@ -102,22 +102,22 @@ mod tests {
         let path = folder.path().join("a.nettrace");
         let recording = RecordingPath::of_file(&path);
         let identities = Identities::default();
-        assert_eq!(identities.of(&recording), FileIdentity::default());
+        assert_eq!(identities.identity_of(&recording), FileIdentity::default());
         assert!(identities.is_empty());
         std::fs::write(&path, "abc").unwrap();
         let written = std::fs::metadata(&path).unwrap().modified().unwrap();
-        let first = identities.of(&recording);
+        let first = identities.identity_of(&recording);
         assert_eq!(&first.sha256[..8], "ba7816bf");
         // Other bytes of the same length and time: they were not read.
         let set_time = |time| std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
         std::fs::write(&path, "abd").unwrap();
         set_time(written);
-        assert_eq!(identities.clone().of(&recording), first);
+        assert_eq!(identities.clone().identity_of(&recording), first);
         set_time(written + Duration::from_secs(2));
-        let second = identities.of(&recording);
+        let second = identities.identity_of(&recording);
         assert_eq!((&second.sha256[..8], identities.len()), ("a52d159f", 1));
         let aside = identities.aside(&recording);
         assert_eq!(identities.joined(&recording, aside), Some(second));
-        assert_eq!(Identities::none().of(&recording), FileIdentity::default());
+        assert_eq!(Identities::none().identity_of(&recording), FileIdentity::default());
     }
 }

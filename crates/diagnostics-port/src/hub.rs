@@ -31,7 +31,7 @@ pub struct Cookie {
 }
 
 #[derive(Default)]
-struct State {
+struct HubState {
     waiting: HashMap<Cookie, Connection>,
     /// All that ever came, in the order in which they came first.
     met: Vec<Cookie>,
@@ -40,7 +40,7 @@ struct State {
 /// Where runtimes connect to.
 pub struct Hub {
     port: Port,
-    state: Arc<(Mutex<State>, Condvar)>,
+    state: Arc<(Mutex<HubState>, Condvar)>,
     closed: Arc<AtomicBool>,
 }
 
@@ -126,7 +126,7 @@ impl Hub {
 }
 
 /// Reads who has connected, and keeps the connection for it.
-fn introduce(mut connection: Connection, state: &(Mutex<State>, Condvar)) {
+fn introduce(mut connection: Connection, state: &(Mutex<HubState>, Condvar)) {
     let met = within(INTRODUCTION, move || {
         let mut bytes = [0; 34];
         connection.read_exact(&mut bytes).ok()?;

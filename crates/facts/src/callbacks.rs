@@ -461,7 +461,7 @@ impl CallbackNormalizer {
         self.collections.finish(false, sink);
         self.after(position, sink);
         let loss = Severity::DataLoss;
-        report(sink, loss, "too_many_pauses", self.collections.pauses_given_up(), position, TOO_MANY_PAUSES);
+        report(sink, loss, "too_many_pauses", self.collections.pauses_dropped(), position, TOO_MANY_PAUSES);
         let message = "collections whose end is lost: another one starts before it";
         report(sink, loss, "open_collection", self.collections.abandoned, position, message);
         let message = "collections that were running when the recording ended";

@@ -1,6 +1,6 @@
-//! The events that a tracker hears, and how such an event and its fields reach it.
+//! The events that a tracker asks for, and how such an event and its fields reach it.
 //!
-//! Which tracker hears an event is found out once per event type, not once per event.
+//! Which tracker asks for an event is found out once per event type, not once per event.
 
 use std::cell::Cell;
 
@@ -23,9 +23,9 @@ pub const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 /// Every provider that is not in the catalogue.
 pub const ANY: &str = "*";
 
-/// The events of one provider that a tracker hears, by name: the catalogue's (`schemas/events`), or that of the
+/// The events of one provider that a tracker asks for, by name: the catalogue's (`schemas/events`), or that of the
 /// recording where the provider is not in the catalogue.
-pub struct Hears<A: 'static> {
+pub struct ProviderEvents<A: 'static> {
     /// The provider as registered.
     pub provider: &'static str,
     /// Names of events, each with what the tracker does with it.
@@ -74,11 +74,11 @@ pub enum Needs {
     FieldsAndRows(&'static [&'static str]),
 }
 
-/// The action of a tracker for events of a type, if it hears them.
-pub fn action<A: Copy>(hears: &[Hears<A>], info: &EventInfo) -> Option<A> {
-    let is_heard = |provider| provider == info.provider || (provider == ANY && info.catalogue.is_none());
-    let of_provider = hears.iter().filter(|hears| is_heard(hears.provider));
-    let mut events = of_provider.flat_map(|hears| hears.events);
+/// The action of a tracker for events of a type, if it asks for them.
+pub fn action<A: Copy>(wanted: &[ProviderEvents<A>], info: &EventInfo) -> Option<A> {
+    let is_wanted = |provider| provider == info.provider || (provider == ANY && info.catalogue.is_none());
+    let of_provider = wanted.iter().filter(|events| is_wanted(events.provider));
+    let mut events = of_provider.flat_map(|events| events.events);
     events.find(|(name, _)| is_called(info, name)).map(|(_, action)| *action)
 }
 

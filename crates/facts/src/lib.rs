@@ -1,6 +1,6 @@
 //! Events in the order of time become facts: rows of the tables. Knows no Arrow.
 //!
-//! Each subject is a tracker, a file of its own that says which events it hears and gives facts (`tracker`).
+//! Each subject is a tracker, a file of its own that says which events it asks for and gives facts (`tracker`).
 //! [`Normalizer`] takes each event to the trackers that hear it. Recorded callbacks come by another way, [`callbacks`],
 //! to the same facts.
 
@@ -50,7 +50,7 @@ use pairs::{Marking, Pairs};
 pub use problem_summary::ProblemSummary;
 use shared::Shared;
 pub use totals::{FrameCounts, Totals};
-use tracker::{Cut, GivenUp, Tracker};
+use tracker::{Cut, Dropped, Tracker};
 
 /// Makes the trackers of a recording from the one list of them, and the ways of events to them.
 macro_rules! trackers {
@@ -94,28 +94,29 @@ macro_rules! trackers {
             }
 
             /// A problem for each kind of what was left out.
-            fn report_given_up(&self, position: u64, sink: &mut impl FactSink) {
-                let mut all: Vec<GivenUp> = Vec::new();
-                for found in [$(self.$name.given_up()),+].into_iter().flatten().filter(|found| found.count > 0) {
+            fn report_dropped(&self, position: u64, sink: &mut impl FactSink) {
+                let mut all: Vec<Dropped> = Vec::new();
+                for found in [$(self.$name.dropped()),+].into_iter().flatten().filter(|found| found.count > 0) {
                     match all.iter_mut().find(|known| known.code == found.code) {
                         Some(known) => known.count = known.count.saturating_add(found.count),
                         None => all.push(found),
                     }
                 }
-                for GivenUp { code, count, message } in all {
+                for Dropped { code, count, message } in all {
                     sink.problem(&Problem::new(Severity::DataLoss, code, position, message).count(count));
                 }
             }
         }
 
-        /// Every event that a tracker hears: provider, name, what it needs.
+        /// Every event that a tracker asks for: provider, name, what it needs.
         #[cfg(test)]
-        fn heard() -> Vec<(&'static str, &'static str, input::Needs)> {
-            let mut heard = Vec::new();
-            $(for hears in <$tracker>::HEARS {
-                heard.extend(hears.events.iter().map(|(name, action)| (hears.provider, *name, Traits::of(*action).needs)));
+        fn asked() -> Vec<(&'static str, &'static str, input::Needs)> {
+            let mut asked = Vec::new();
+            $(for wanted in <$tracker>::EVENTS {
+                let needs = |(name, action)| (wanted.provider, name, Traits::of(action).needs);
+                asked.extend(wanted.events.iter().copied().map(needs));
             })+
-            heard
+            asked
         }
     };
 }
@@ -337,7 +338,7 @@ impl Normalizer {
         let lines = lines.map(|symbols| code::lines::Lines::new(symbols, il_maps, (managed_modules, modules), methods));
         let frames = code::frames::resolve(nodes, &places, known, lines, position, sink);
         self.trackers.finish(position, sink);
-        self.trackers.report_given_up(position, sink);
+        self.trackers.report_dropped(position, sink);
         self.catalogues.sort_unstable_by(|a, b| a.provider.cmp(&b.provider));
         enum_values::report(&self.catalogues, sink);
         Totals { collections, frames }
@@ -357,7 +358,7 @@ mod tests {
     #[test]
     fn trackers_hear_events_that_the_catalogue_knows() {
         let mut known = 0;
-        for (provider, name, _) in heard() {
+        for (provider, name, _) in asked() {
             // Universal.Events is described by each recording.
             let Some(layouts) = layouts(provider) else { continue };
             assert!(layouts.iter().any(|layout| layout.name == name), "{provider} has no {name}");
@@ -372,7 +373,7 @@ mod tests {
         for provider in catalog::provider_names() {
             for layout in layouts(provider).unwrap() {
                 let needs =
-                    heard().into_iter().find(|(p, n, _)| *p == provider && *n == layout.name).map(|found| found.2);
+                    asked().into_iter().find(|(p, n, _)| *p == provider && *n == layout.name).map(|found| found.2);
                 let reads = matches!(needs, Some(Needs::Rows(_)) | Some(Needs::FieldsAndRows(_)));
                 // Rows that vary in size are read as a field.
                 let as_field = layout.rows_kept && needs == Some(Needs::Fields);

@@ -26,12 +26,12 @@ pub struct Nested<T, const MAX: usize> {
     threads: BTreeMap<u32, Vec<(T, usize)>>,
     count: usize,
     text_bytes: usize,
-    given_up: u64,
+    dropped: u64,
 }
 
 impl<T, const MAX: usize> Default for Nested<T, MAX> {
     fn default() -> Self {
-        Nested { threads: BTreeMap::new(), count: 0, text_bytes: 0, given_up: 0 }
+        Nested { threads: BTreeMap::new(), count: 0, text_bytes: 0, dropped: 0 }
     }
 }
 
@@ -50,7 +50,7 @@ impl<T: Item, const MAX: usize> Nested<T, MAX> {
             };
             match victim.and_then(|victim| self.remove(victim, 0)) {
                 Some(item) => {
-                    self.given_up += 1;
+                    self.dropped += 1;
                     evicted(item);
                 }
                 None => break,
@@ -62,8 +62,8 @@ impl<T: Item, const MAX: usize> Nested<T, MAX> {
     }
 
     /// Items whose end was not looked for any more, because too much was open.
-    pub fn given_up(&self) -> u64 {
-        self.given_up
+    pub fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// The innermost open item of a thread.
@@ -193,10 +193,10 @@ mod tests {
         let mut open: Nested<u32, 4> = Nested::default();
         let mut evicted = Vec::new();
         (0..10).for_each(|item| open.begin(item % 3, item, |item| evicted.push(item)));
-        assert_eq!((evicted.len(), open.given_up(), open.take(None).len()), (6, 6, 4));
+        assert_eq!((evicted.len(), open.dropped(), open.take(None).len()), (6, 6, 4));
         let mut open: Nested<u32, 100_000> = Nested::default();
         evicted.clear();
         (0..MAX_DEPTH as u32 + 5).for_each(|item| open.begin(7, item, |item| evicted.push(item)));
-        assert_eq!((evicted, open.given_up()), (vec![0, 1, 2, 3, 4], 5));
+        assert_eq!((evicted, open.dropped()), (vec![0, 1, 2, 3, 4], 5));
     }
 }

@@ -7,18 +7,18 @@ use tracequet_trace::reader::{self, NO_SUBJECT, ProcessKey};
 use tracequet_trace::time::Clock;
 
 use super::fact::{FactSink, Process};
-use super::input::{self, Hears, Input, RUNDOWN, RUNTIME};
+use super::input::{self, Input, ProviderEvents, RUNDOWN, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The meaning of an event about its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum ProcessesAction {
     /// The command line, system or runtime of the process.
     Described,
 }
 
-impl input::Action for Action {
+impl input::Action for ProcessesAction {
     fn is_reference(self) -> bool {
         true
     }
@@ -96,14 +96,23 @@ impl Processes {
 }
 
 impl Tracker for Processes {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears { provider: RUNTIME, events: &[("RuntimeInformationStart", Action::Described)] },
-        Hears { provider: RUNDOWN, events: &[("RuntimeInformationDCStart", Action::Described)] },
-        Hears { provider: "Microsoft-DotNETCore-EventPipe", events: &[("ProcessInfo", Action::Described)] },
+    type Action = ProcessesAction;
+    const EVENTS: &'static [ProviderEvents<ProcessesAction>] = &[
+        ProviderEvents { provider: RUNTIME, events: &[("RuntimeInformationStart", ProcessesAction::Described)] },
+        ProviderEvents { provider: RUNDOWN, events: &[("RuntimeInformationDCStart", ProcessesAction::Described)] },
+        ProviderEvents {
+            provider: "Microsoft-DotNETCore-EventPipe",
+            events: &[("ProcessInfo", ProcessesAction::Described)],
+        },
     ];
 
-    fn event(&mut self, Action::Described: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn event(
+        &mut self,
+        ProcessesAction::Described: ProcessesAction,
+        input: &Input<'_>,
+        _: &mut Shared,
+        _: &mut impl FactSink,
+    ) {
         let Some(process) = self.entry(input.process()) else { return };
         let take = |place: &mut String, name: &str| {
             let text = input.text(name);

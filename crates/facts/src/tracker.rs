@@ -1,13 +1,13 @@
 //! Trackers: each finds the facts about one subject in the events that it asks for.
 //!
-//! A tracker is one file, and one line of the list in `lib.rs`. Its `HEARS` names the events by provider and name, each
+//! A tracker is one file, and one line of the list in `lib.rs`. Its `EVENTS` names the events by provider and name, each
 //! with an action of the tracker's own enum; its `event` takes the action with the event and gives facts.
 
 use tracequet_trace::event::EventInfo;
 use tracequet_trace::reader::{ProcessKey, ThreadIndex};
 
 use crate::fact::FactSink;
-use crate::input::{self, Action, Hears, Input};
+use crate::input::{self, Action, Input, ProviderEvents};
 use crate::shared::Shared;
 
 /// A place in the recording across which nothing is joined: events are missing there, or the recording ends.
@@ -36,7 +36,7 @@ impl Cut {
 
 /// Facts that a tracker left out because there were too many: a row of `diagnostic`.
 #[derive(Clone, Copy, Debug)]
-pub struct GivenUp {
+pub struct Dropped {
     /// The code of the problem. Counts of several trackers with the same code are added.
     pub code: &'static str,
     /// The number of facts.
@@ -45,10 +45,10 @@ pub struct GivenUp {
     pub message: &'static str,
 }
 
-impl GivenUp {
+impl Dropped {
     /// Modules or assemblies that were left out.
-    pub fn modules(count: u64) -> GivenUp {
-        GivenUp { code: "too_many_modules", count, message: "too many modules or assemblies to remember" }
+    pub fn modules(count: u64) -> Dropped {
+        Dropped { code: "too_many_modules", count, message: "too many modules or assemblies to remember" }
     }
 }
 
@@ -57,12 +57,12 @@ pub trait Tracker: Default {
     /// The use that it makes of an event.
     type Action: Action;
 
-    /// The events that it hears by their names.
-    const HEARS: &'static [Hears<Self::Action>];
+    /// The events that it asks for by their names.
+    const EVENTS: &'static [ProviderEvents<Self::Action>];
 
     /// The action for events of a type, if it asks for them.
     fn action(info: &EventInfo) -> Option<Self::Action> {
-        input::action(Self::HEARS, info)
+        input::action(Self::EVENTS, info)
     }
 
     /// One event, in the order of time.
@@ -76,7 +76,7 @@ pub trait Tracker: Default {
     fn finish(&mut self, _position: u64, _sink: &mut impl FactSink) {}
 
     /// The facts that it left out. Asked for behind [`Tracker::finish`].
-    fn given_up(&self) -> Vec<GivenUp> {
+    fn dropped(&self) -> Vec<Dropped> {
         Vec::new()
     }
 }

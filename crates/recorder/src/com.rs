@@ -40,7 +40,7 @@ impl<F: Copy> Slot<F> {
     ///
     /// # Safety
     /// `object` is a COM object whose interface has this slot with a function of this type.
-    pub unsafe fn of(&self, object: This) -> F {
+    pub unsafe fn entry_of(&self, object: This) -> F {
         // SAFETY: the first word of a COM object leads to its table, which has this slot.
         unsafe { (*object.cast::<*const usize>()).add(self.0).cast::<F>().read() }
     }

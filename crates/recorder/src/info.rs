@@ -41,7 +41,7 @@ pub unsafe fn adopt(runtime: This) -> bool {
         let version = at as u32 + 1;
         let mut out = std::ptr::null_mut();
         // SAFETY: the caller vouches for it.
-        let hr = unsafe { unknown::QUERY_INTERFACE.of(runtime)(runtime, iid, &mut out) };
+        let hr = unsafe { unknown::QUERY_INTERFACE.entry_of(runtime)(runtime, iid, &mut out) };
         if hr >= 0 && !out.is_null() {
             VERSION.store(version, Ordering::Relaxed);
             INFO.store(out, Ordering::Release);
@@ -66,9 +66,9 @@ pub fn get(least: u32) -> Option<This> {
 pub fn set_masks([low, high]: [u32; 2]) -> Hr {
     match (get(5), get(1)) {
         // SAFETY: the interface has the slot.
-        (Some(info), _) => unsafe { slot::SET_EVENT_MASK2.of(info)(info, low, high) },
+        (Some(info), _) => unsafe { slot::SET_EVENT_MASK2.entry_of(info)(info, low, high) },
         // SAFETY: as above.
-        (None, Some(info)) => unsafe { slot::SET_EVENT_MASK.of(info)(info, low) },
+        (None, Some(info)) => unsafe { slot::SET_EVENT_MASK.entry_of(info)(info, low) },
         _ => E_FAIL,
     }
 }
@@ -78,9 +78,9 @@ pub fn masks() -> [u32; 2] {
     let [mut low, mut high] = [0, 0];
     match (get(5), get(1)) {
         // SAFETY: the interface has the slot.
-        (Some(info), _) => unsafe { slot::GET_EVENT_MASK2.of(info)(info, &mut low, &mut high) },
+        (Some(info), _) => unsafe { slot::GET_EVENT_MASK2.entry_of(info)(info, &mut low, &mut high) },
         // SAFETY: as above.
-        (None, Some(info)) => unsafe { slot::GET_EVENT_MASK.of(info)(info, &mut low) },
+        (None, Some(info)) => unsafe { slot::GET_EVENT_MASK.entry_of(info)(info, &mut low) },
         _ => 0,
     };
     [low, high]
@@ -93,7 +93,7 @@ pub fn runtime() -> (u16, u16, String) {
     let [major, minor, build, fix] = &mut parts;
     // SAFETY: at most 64 units are written.
     unsafe {
-        let get = slot::GET_RUNTIME_INFORMATION.of(info);
+        let get = slot::GET_RUNTIME_INFORMATION.entry_of(info);
         get(info, &mut id, &mut kind, major, minor, build, fix, 64, &mut len, text.as_mut_ptr());
     }
     let version = text.split(|unit| *unit == 0).next().unwrap_or_default();
@@ -108,20 +108,20 @@ fn each_id(least: u32, make: &Enumerate, mut each: impl FnMut(usize)) {
     let Some(info) = get(least) else { return };
     let mut all = std::ptr::null_mut();
     // SAFETY: the interface has the slot.
-    if unsafe { make.of(info)(info, &mut all) } < 0 || all.is_null() {
+    if unsafe { make.entry_of(info)(info, &mut all) } < 0 || all.is_null() {
         return;
     }
     loop {
         let (mut id, mut count) = (0, 0);
         // SAFETY: room for one id.
-        unsafe { enumeration::NEXT.of(all)(all, 1, &mut id, &mut count) };
+        unsafe { enumeration::NEXT.entry_of(all)(all, 1, &mut id, &mut count) };
         if count == 0 {
             break;
         }
         each(id);
     }
     // SAFETY: this reference is ours.
-    unsafe { unknown::RELEASE.of(all)(all) };
+    unsafe { unknown::RELEASE.entry_of(all)(all) };
 }
 
 /// Calls `each` with every module that is loaded.
@@ -134,7 +134,7 @@ pub fn threads(mut each: impl FnMut(usize, u32)) {
     each_id(4, &slot::ENUM_THREADS, |thread| {
         let mut os_id = 0;
         // SAFETY: writes one number.
-        if get(1).is_some_and(|info| unsafe { slot::GET_THREAD_INFO.of(info)(info, thread, &mut os_id) } >= 0) {
+        if get(1).is_some_and(|info| unsafe { slot::GET_THREAD_INFO.entry_of(info)(info, thread, &mut os_id) } >= 0) {
             each(thread, os_id);
         }
     });
@@ -145,7 +145,7 @@ pub fn object_size(object: usize) -> u64 {
     let Some(info) = get(4) else { return 0 };
     let mut size = 0;
     // SAFETY: writes one number.
-    let hr = unsafe { slot::GET_OBJECT_SIZE2.of(info)(info, object, &mut size) };
+    let hr = unsafe { slot::GET_OBJECT_SIZE2.entry_of(info)(info, object, &mut size) };
     if hr >= 0 { size as u64 } else { 0 }
 }
 
@@ -157,7 +157,7 @@ fn fill<T: Copy + Default>(room: &mut Vec<T>, info: This, from: &Fill<T>) -> (u3
     for _ in 0..4 {
         let mut count = 0;
         // SAFETY: the array has the stated length.
-        let hr = unsafe { from.of(info)(info, room.len() as u32, &mut count, room.as_mut_ptr()) };
+        let hr = unsafe { from.entry_of(info)(info, room.len() as u32, &mut count, room.as_mut_ptr()) };
         if hr < 0 {
             return (hr as u32, 0);
         }

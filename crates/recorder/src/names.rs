@@ -98,7 +98,7 @@ pub fn module(id: usize) {
     let (mut base, mut len, mut path, mut assembly) = (0, 0, vec![0u16; 4096], 0);
     // SAFETY: at most 4096 units are written.
     let hr = unsafe {
-        slot::GET_MODULE_INFO.of(info)(info, id, &mut base, 4096, &mut len, path.as_mut_ptr(), &mut assembly)
+        slot::GET_MODULE_INFO.entry_of(info)(info, id, &mut base, 4096, &mut len, path.as_mut_ptr(), &mut assembly)
     };
     if hr >= 0
         && let Some(entry) = log::enter()
@@ -116,7 +116,7 @@ impl Metadata {
         let info = get(1)?;
         let mut out = std::ptr::null_mut();
         // SAFETY: writes one pointer; 0 is ofRead.
-        let hr = unsafe { slot::GET_MODULE_META_DATA.of(info)(info, module, 0, &METADATA_IMPORT, &mut out) };
+        let hr = unsafe { slot::GET_MODULE_META_DATA.entry_of(info)(info, module, 0, &METADATA_IMPORT, &mut out) };
         (hr == 0 && !out.is_null()).then_some(Metadata(out))
     }
 
@@ -124,7 +124,7 @@ impl Metadata {
         let (mut name, mut len, mut flags, mut base, mut outer) = ([0u16; 1024], 0, 0, 0, 0);
         // SAFETY: at most 1024 units are written.
         let hr = unsafe {
-            metadata::GET_TYPE_DEF_PROPS.of(self.0)(
+            metadata::GET_TYPE_DEF_PROPS.entry_of(self.0)(
                 self.0,
                 token,
                 name.as_mut_ptr(),
@@ -139,8 +139,8 @@ impl Metadata {
         }
         let name = utf16(&name, len);
         // SAFETY: writes one token.
-        let is_nested =
-            flags & 7 >= 2 && unsafe { metadata::GET_NESTED_CLASS_PROPS.of(self.0)(self.0, token, &mut outer) } == 0;
+        let is_nested = flags & 7 >= 2
+            && unsafe { metadata::GET_NESTED_CLASS_PROPS.entry_of(self.0)(self.0, token, &mut outer) } == 0;
         match is_nested && depth < 8 {
             true => Some(format!("{}+{name}", self.type_name(outer, depth + 1)?)),
             false => Some(name),
@@ -153,7 +153,7 @@ impl Metadata {
         let [attributes, size, rva, flags] = &mut numbers;
         // SAFETY: at most 1024 units are written.
         let hr = unsafe {
-            let get = metadata::GET_METHOD_PROPS.of(self.0);
+            let get = metadata::GET_METHOD_PROPS.entry_of(self.0);
             let name = name.as_mut_ptr();
             get(self.0, token, &mut class, name, 1024, &mut len, attributes, &mut signature, size, rva, flags)
         };
@@ -164,7 +164,7 @@ impl Metadata {
 impl Drop for Metadata {
     fn drop(&mut self) {
         // SAFETY: this reference is ours.
-        unsafe { unknown::RELEASE.of(self.0)(self.0) };
+        unsafe { unknown::RELEASE.entry_of(self.0)(self.0) };
     }
 }
 
@@ -184,7 +184,7 @@ fn class_info(id: usize, depth: u32) -> Option<ClassInfo> {
     }
     let (mut element_type, mut element, mut rank) = (0, 0, 0);
     // SAFETY: writes three numbers.
-    if unsafe { slot::IS_ARRAY_CLASS.of(info)(info, id, &mut element_type, &mut element, &mut rank) } == 0 {
+    if unsafe { slot::IS_ARRAY_CLASS.entry_of(info)(info, id, &mut element_type, &mut element, &mut rank) } == 0 {
         let of = class_info(element, depth + 1);
         let of = of.map_or_else(|| primitive(element_type).to_owned(), |c| c.name);
         let name = format!("{of}[{}]", ",".repeat(rank.saturating_sub(1) as usize));
@@ -193,7 +193,7 @@ fn class_info(id: usize, depth: u32) -> Option<ClassInfo> {
     let (mut module, mut token, mut parent, mut count, mut arguments) = (0, 0, 0, 0, [0usize; 16]);
     // SAFETY: at most 16 ids are written.
     let hr = unsafe {
-        let get = slot::GET_CLASS_ID_INFO2.of(info);
+        let get = slot::GET_CLASS_ID_INFO2.entry_of(info);
         get(info, id, &mut module, &mut token, &mut parent, 16, &mut count, arguments.as_mut_ptr())
     };
     if hr != 0 {
@@ -235,7 +235,7 @@ fn function(id: usize) {
     let Some(info) = get(1) else { return };
     let (mut class, mut module, mut token) = (0, 0, 0);
     // SAFETY: writes three numbers.
-    let hr = unsafe { slot::GET_FUNCTION_INFO.of(info)(info, id, &mut class, &mut module, &mut token) };
+    let hr = unsafe { slot::GET_FUNCTION_INFO.entry_of(info)(info, id, &mut class, &mut module, &mut token) };
     if hr < 0 {
         return;
     }

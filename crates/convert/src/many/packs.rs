@@ -23,12 +23,12 @@ const MOST_BYTES: u64 = 192 << 20;
 /// The recordings in memory.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
-    state: Mutex<State>,
+    state: Mutex<PacksState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct PacksState {
     bytes: u64,
     /// All inputs before this one have arrived.
     next: usize,
@@ -61,7 +61,7 @@ impl Held {
         self.change(|state| state.stopped = true);
     }
 
-    fn change(&self, change: impl FnOnce(&mut State)) {
+    fn change(&self, change: impl FnOnce(&mut PacksState)) {
         change(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
         self.changed.notify_all();
     }

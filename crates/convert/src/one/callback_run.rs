@@ -23,7 +23,7 @@ use crate::summary::{InputSummary, TableSummary};
 /// The receiver of the reader of callbacks.
 pub struct CallbackRun<'r> {
     conversion: Conversion<'r>,
-    state: Option<State>,
+    state: Option<CallbackRunState>,
     threads: Vec<(Thread, ThreadCounts)>,
     /// Records and bytes of payload, by kind.
     kinds: [(u64, u64); 256],
@@ -33,7 +33,7 @@ pub struct CallbackRun<'r> {
     course: Course,
 }
 
-struct State {
+struct CallbackRunState {
     info: TraceInfo,
     out: TableOutput,
     normalizer: CallbackNormalizer,
@@ -64,7 +64,7 @@ impl<'r> CallbackRun<'r> {
         identity: &FileIdentity,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
         self.course.damage(path)?;
-        let Some(State { info, mut out, mut normalizer }) = self.state.take() else {
+        let Some(CallbackRunState { info, mut out, mut normalizer }) = self.state.take() else {
             return Err(self.course.no_header());
         };
         self.processes.check(path)?;
@@ -121,7 +121,7 @@ impl Visitor for CallbackRun<'_> {
         match self.conversion.output(info) {
             Ok(out) => {
                 let normalizer = CallbackNormalizer::new(header, info.clock);
-                self.state = Some(State { info: info.clone(), out, normalizer });
+                self.state = Some(CallbackRunState { info: info.clone(), out, normalizer });
             }
             Err(e) => self.course.fail(e),
         }

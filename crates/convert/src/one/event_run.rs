@@ -55,7 +55,7 @@ struct Kind {
 /// Receives the events of one recording.
 pub struct EventRun<'r> {
     conversion: Conversion<'r>,
-    state: Option<State>,
+    state: Option<EventRunState>,
     kinds: Vec<Kind>,
     threads: Vec<ThreadCounts>,
     wanted: ProcessFilter,
@@ -67,7 +67,7 @@ pub struct EventRun<'r> {
 }
 
 /// State that exists once the header is read.
-struct State {
+struct EventRunState {
     info: TraceInfo,
     out: TableOutput,
 }
@@ -149,7 +149,7 @@ impl<'r> EventRun<'r> {
 
     /// Adds an event; one that is only the stack of another is counted and nothing else.
     fn add_event(&mut self, event: &Event<'_>, is_stack: bool) {
-        let Some(State { out, .. }) = &mut self.state else { return };
+        let Some(EventRunState { out, .. }) = &mut self.state else { return };
         let Event { raw, thread, ts_ns, .. } = *event;
         let Some(kind) = self.kinds.get_mut(raw.event_type.0 as usize) else { return };
         let is_wanted = self.wanted.wants(raw.thread);
@@ -205,7 +205,7 @@ impl<'r> EventRun<'r> {
         resolved: &Resolved,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
         self.course.damage(path)?;
-        let Some(State { info, mut out }) = self.state.take() else { return Err(self.course.no_header()) };
+        let Some(EventRunState { info, mut out }) = self.state.take() else { return Err(self.course.no_header()) };
         self.wanted.check(path)?;
         self.chosen.check(path)?.iter().for_each(|note| out.problem(note));
         let threads = || resolved.threads.iter().zip(&self.threads);
@@ -393,7 +393,7 @@ impl EventVisitor for EventRun<'_> {
             }
         }
         match self.conversion.output(info) {
-            Ok(out) => self.state = Some(State { info: info.clone(), out }),
+            Ok(out) => self.state = Some(EventRunState { info: info.clone(), out }),
             Err(e) => self.course.fail(e),
         }
     }

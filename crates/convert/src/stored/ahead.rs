@@ -25,7 +25,7 @@ enum Slot {
     Taken,
 }
 
-struct State {
+struct AheadState {
     /// One for each recording that has an address.
     slots: Vec<Slot>,
     /// The first that was not begun.
@@ -41,7 +41,7 @@ pub(crate) struct Ahead<'b> {
     /// Which of them have an address, in their order.
     remote: Vec<usize>,
     fetches: &'b Fetches,
-    state: Mutex<State>,
+    state: Mutex<AheadState>,
     changed: Condvar,
     most: usize,
     /// Threads that fetch.
@@ -57,7 +57,7 @@ impl<'b> Ahead<'b> {
             recordings,
             remote,
             fetches,
-            state: Mutex::new(State { slots, next: 0, held: 0 }),
+            state: Mutex::new(AheadState { slots, next: 0, held: 0 }),
             changed: Condvar::new(),
             most: jobs.max(1),
             threads: AtomicUsize::new(0),

@@ -83,7 +83,7 @@ pub(super) struct Brief {
 pub(super) struct SharedLabels(HashSet<Arc<Labels>>);
 
 impl SharedLabels {
-    fn of(&mut self, labels: Labels) -> Arc<Labels> {
+    fn shared(&mut self, labels: Labels) -> Arc<Labels> {
         if let Some(known) = self.0.get(&labels) {
             return known.clone();
         }
@@ -127,7 +127,7 @@ impl Brief {
             complete: self.complete.unwrap_or_default(),
             start: self.start.unwrap_or_default(),
             status: self.status.name().to_owned(),
-            labels: labels.of(self.labels),
+            labels: labels.shared(self.labels),
         }
     }
 
@@ -137,7 +137,7 @@ impl Brief {
             trace_id: self.trace_id,
             path: PathBuf::from(self.path),
             error: self.error.unwrap_or_default(),
-            labels: labels.of(self.labels),
+            labels: labels.shared(self.labels),
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct Footers(Arc<Mutex<Vec<(PathBuf, ArrowReaderMetadata)>>>);
 
 impl Footers {
     /// The footer of a file that has this many rows. The file of a pack never changes.
-    pub(super) fn of(&self, file: &File, path: &Path, rows: u64) -> Result<ArrowReaderMetadata> {
+    pub(super) fn footer_of(&self, file: &File, path: &Path, rows: u64) -> Result<ArrowReaderMetadata> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.iter().position(|(own, _)| own == path);
         if let Some(found) = found.map(|place| known.remove(place)) {

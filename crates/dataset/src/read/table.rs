@@ -142,7 +142,7 @@ impl Scan {
         Ok(match self.table.format {
             Format::Parquet => {
                 let footer = match piece.rows {
-                    Some(_) => self.table.footers.of(&file, path, piece.of)?,
+                    Some(_) => self.table.footers.footer_of(&file, path, piece.of)?,
                     None => parquet_file::footer(&file, path)?,
                 };
                 Kind::Parquet(parquet_file::open(file, &footer, &wanted)?)

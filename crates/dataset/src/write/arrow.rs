@@ -28,10 +28,10 @@ pub(super) struct ArrowTable {
 struct Output {
     schema: SchemaRef,
     options: IpcWriteOptions,
-    state: State,
+    state: ArrowFileState,
 }
 
-enum State {
+enum ArrowFileState {
     /// Not begun, so that a table without rows takes no buffer.
     Waiting(PathBuf),
     Writing(Box<FileWriter<BufWriter<TableFile>>>),
@@ -49,7 +49,8 @@ impl ArrowTable {
             .try_with_compression(codec.map(|_| CompressionType::ZSTD))
             .and_then(|options| options.try_with_compression_level(codec))
             .map_err(failure::arrow(&path))?;
-        let output = Output { schema: plain::schema(&spec.schema), options, state: State::Waiting(path.clone()) };
+        let output =
+            Output { schema: plain::schema(&spec.schema), options, state: ArrowFileState::Waiting(path.clone()) };
         Ok(ArrowTable { path: path.into(), worker: None, output: Arc::new(Mutex::new(output)) })
     }
 
@@ -85,8 +86,8 @@ impl ArrowTable {
     /// Bytes of the closed file.
     pub(super) fn written(&self) -> u64 {
         match &lock(&self.output).state {
-            State::Closed(bytes) => *bytes,
-            State::Waiting(_) | State::Writing(_) => 0,
+            ArrowFileState::Closed(bytes) => *bytes,
+            ArrowFileState::Waiting(_) | ArrowFileState::Writing(_) => 0,
         }
     }
 }
@@ -107,19 +108,21 @@ impl Output {
             writer.write_metadata(key, value);
         }
         writer.finish()?;
-        self.state = State::Closed(writer.get_ref().get_ref().written());
+        self.state = ArrowFileState::Closed(writer.get_ref().get_ref().written());
         Ok(())
     }
 
     fn writer(&mut self) -> std::result::Result<&mut FileWriter<BufWriter<TableFile>>, ArrowError> {
-        if let State::Waiting(path) = &self.state {
+        if let ArrowFileState::Waiting(path) = &self.state {
             let file = BufWriter::new(TableFile::new(path.clone()));
             let writer = FileWriter::try_new_with_options(file, &self.schema, self.options.clone())?;
-            self.state = State::Writing(Box::new(writer));
+            self.state = ArrowFileState::Writing(Box::new(writer));
         }
         match &mut self.state {
-            State::Writing(writer) => Ok(writer),
-            State::Waiting(_) | State::Closed(_) => Err(ArrowError::IpcError("the table is closed".into())),
+            ArrowFileState::Writing(writer) => Ok(writer),
+            ArrowFileState::Waiting(_) | ArrowFileState::Closed(_) => {
+                Err(ArrowError::IpcError("the table is closed".into()))
+            }
         }
     }
 }

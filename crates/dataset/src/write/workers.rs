@@ -29,7 +29,7 @@ struct Encoder {
 #[derive(Debug)]
 pub(super) struct Workers {
     encoders: Arc<Encoders>,
-    state: Arc<State>,
+    state: Arc<WorkersState>,
     /// Whether what is small is encoded by the thread that writes the dataset.
     small_here: bool,
     /// Whether a thread was given something since all were waited for.
@@ -39,14 +39,14 @@ pub(super) struct Workers {
 struct Job {
     work: Box<dyn FnOnce() -> Result<()> + Send>,
     /// Of the dataset that submitted it.
-    state: Arc<State>,
+    state: Arc<WorkersState>,
     /// Held until the work is done.
     _ticket: Option<Arc<Ticket>>,
 }
 
 /// State that the thread which writes a dataset and the encoders share.
 #[derive(Debug, Default)]
-struct State {
+struct WorkersState {
     /// Set by the first failure, or when the results are not needed any more: queued work is dropped.
     stopped: AtomicBool,
     failure: Mutex<Option<Error>>,

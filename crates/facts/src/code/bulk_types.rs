@@ -1,18 +1,18 @@
 //! Types that the runtime lists.
 
 use crate::fact::FactSink;
-use crate::input::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The meaning of an event about types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum BulkTypesAction {
     /// Many at once.
     Bulk,
 }
 
-impl input::Action for Action {
+impl input::Action for BulkTypesAction {
     fn is_reference(self) -> bool {
         true
     }
@@ -23,10 +23,17 @@ impl input::Action for Action {
 pub struct BulkTypes;
 
 impl Tracker for BulkTypes {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears { provider: RUNTIME, events: &[("BulkType", Action::Bulk)] }];
+    type Action = BulkTypesAction;
+    const EVENTS: &'static [ProviderEvents<BulkTypesAction>] =
+        &[ProviderEvents { provider: RUNTIME, events: &[("BulkType", BulkTypesAction::Bulk)] }];
 
-    fn event(&mut self, Action::Bulk: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(
+        &mut self,
+        BulkTypesAction::Bulk: BulkTypesAction,
+        input: &Input<'_>,
+        shared: &mut Shared,
+        sink: &mut impl FactSink,
+    ) {
         shared.types.listed(input, sink);
     }
 }

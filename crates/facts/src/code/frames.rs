@@ -251,7 +251,7 @@ impl Frames<'_> {
         let row = match (self.lines.as_mut(), code) {
             // No place in the method is known.
             (Some(_), Some(_)) if by_id => row,
-            (Some(lines), Some(code)) => with_line(row, lines.of(process, code, node.address)),
+            (Some(lines), Some(code)) => with_line(row, lines.line_at(process, code, node.address)),
             (Some(lines), None) => with_native_symbols(&self.maps, lines, (node, process), row, &mut name),
             _ => row,
         };
@@ -271,7 +271,7 @@ impl Frames<'_> {
         };
         self.counts.named += u64::from(row.is_named);
         self.counts.in_modules += u64::from(!row.is_named && row.module_id != 0);
-        let group = self.groups.of(row.name);
+        let group = self.groups.group_of(row.name);
         sink.add(&row);
         Seen { id: row.frame_id, group, is_own: is_framework == Some(false) }
     }

@@ -15,7 +15,7 @@ pub struct Groups {
 
 impl Groups {
     /// The number of a name.
-    pub fn of(&mut self, name: &str) -> u32 {
+    pub fn group_of(&mut self, name: &str) -> u32 {
         let hash = self.hashers.each_ref().map(|hasher| hasher.hash_one(name));
         let next = u32::try_from(self.by_hash.len()).unwrap_or(u32::MAX);
         *self.by_hash.entry(hash).or_insert(next)
@@ -36,9 +36,9 @@ mod tests {
         let mut groups = Groups::default();
         let names: Vec<String> = (0..50_000).map(|n| format!("{}{n}", "x".repeat(100))).collect();
         for _ in 0..2 {
-            assert!(names.iter().map(|name| groups.of(name)).eq(0..50_000));
+            assert!(names.iter().map(|name| groups.group_of(name)).eq(0..50_000));
         }
         groups.clear();
-        assert_eq!([groups.of("b"), groups.of("a"), groups.of("b")], [0, 1, 0]);
+        assert_eq!([groups.group_of("b"), groups.group_of("a"), groups.group_of("b")], [0, 1, 0]);
     }
 }

@@ -7,7 +7,7 @@ use tracequet_trace::event::value::Value;
 use tracequet_trace::reader::ProcessKey;
 
 use crate::fact::FactSink;
-use crate::input::{self, Hears, Input, RUNDOWN, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNDOWN, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
@@ -23,12 +23,12 @@ const EPILOG: u32 = u32::MAX - 2;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum IlMapsAction {
     /// The map of a method's code.
     Map,
 }
 
-impl input::Action for Action {
+impl input::Action for IlMapsAction {
     fn is_reference(self) -> bool {
         true
     }
@@ -90,16 +90,19 @@ impl IlMaps {
 }
 
 impl Tracker for IlMaps {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears { provider: RUNTIME, events: &[("MethodILToNativeMap", Action::Map)] },
-        Hears {
+    type Action = IlMapsAction;
+    const EVENTS: &'static [ProviderEvents<IlMapsAction>] = &[
+        ProviderEvents { provider: RUNTIME, events: &[("MethodILToNativeMap", IlMapsAction::Map)] },
+        ProviderEvents {
             provider: RUNDOWN,
-            events: &[("MethodDCStartILToNativeMap", Action::Map), ("MethodDCEndILToNativeMap", Action::Map)],
+            events: &[
+                ("MethodDCStartILToNativeMap", IlMapsAction::Map),
+                ("MethodDCEndILToNativeMap", IlMapsAction::Map),
+            ],
         },
     ];
 
-    fn event(&mut self, _: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn event(&mut self, _: IlMapsAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let key = (input.process(), input.number("MethodID"), input.number("ReJITID"));
         let (il, native) = (input.fields.get("ILOffsets").as_list(), input.fields.get("NativeOffsets").as_list());
         let length = il.len().min(native.len());

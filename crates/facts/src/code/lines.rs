@@ -72,7 +72,7 @@ impl<'k> Lines<'k> {
     }
 
     /// The line of a method's code at an address, which is behind a call.
-    pub fn of(&mut self, process: ProcessKey, code: &Code, address: u64) -> Option<Line<'_>> {
+    pub fn line_at(&mut self, process: ProcessKey, code: &Code, address: u64) -> Option<Line<'_>> {
         self.frames += 1;
         let key = (process, code.method_id, code.version_id);
         let native = address.wrapping_sub(code.start_address).saturating_sub(1);

@@ -7,9 +7,9 @@ use tracequet_trace::reader::ProcessKey;
 
 use super::code_map::{CodeMap, Span};
 use crate::fact::{FactSink, Module};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::shared::Shared;
-use crate::tracker::{GivenUp, Tracker};
+use crate::tracker::{Dropped, Tracker};
 
 /// Mappings, and symbols, that are remembered; further ones are left out and counted.
 const MAX_MAPPINGS: usize = 1 << 17;
@@ -19,7 +19,7 @@ const MAX_TEXT: usize = 64 << 20;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum MappingsAction {
     /// A file is mapped.
     Mapping,
     /// The identity of the file.
@@ -28,7 +28,7 @@ pub enum Action {
     Symbol,
 }
 
-impl input::Action for Action {
+impl input::Action for MappingsAction {
     fn is_reference(self) -> bool {
         true
     }
@@ -142,27 +142,27 @@ impl Mappings {
 }
 
 impl Tracker for Mappings {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = MappingsAction;
+    const EVENTS: &'static [ProviderEvents<MappingsAction>] = &[ProviderEvents {
         provider: "Universal.System",
         events: &[
-            ("ProcessMapping", Action::Mapping),
-            ("ProcessMappingMetadata", Action::Metadata),
-            ("ProcessSymbol", Action::Symbol),
+            ("ProcessMapping", MappingsAction::Mapping),
+            ("ProcessMappingMetadata", MappingsAction::Metadata),
+            ("ProcessSymbol", MappingsAction::Symbol),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn event(&mut self, action: MappingsAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let name = match action {
-            Action::Mapping => "FileName",
-            Action::Metadata => "SymbolMetadata",
-            Action::Symbol => "Name",
+            MappingsAction::Mapping => "FileName",
+            MappingsAction::Metadata => "SymbolMetadata",
+            MappingsAction::Symbol => "Name",
         };
         let text = input.text(name);
         let too_many = match action {
-            Action::Mapping => self.list.len() >= MAX_MAPPINGS,
-            Action::Metadata => self.metadata.len() >= MAX_MAPPINGS,
-            Action::Symbol => self.symbols.len() >= MAX_SYMBOLS,
+            MappingsAction::Mapping => self.list.len() >= MAX_MAPPINGS,
+            MappingsAction::Metadata => self.metadata.len() >= MAX_MAPPINGS,
+            MappingsAction::Symbol => self.symbols.len() >= MAX_SYMBOLS,
         };
         if too_many || self.text.saturating_add(text.len()) > MAX_TEXT {
             self.lost += 1;
@@ -172,7 +172,7 @@ impl Tracker for Mappings {
         let (process, text) = (input.process(), text.to_owned());
         let (start, end) = (input.number("StartAddress"), input.number("EndAddress"));
         match action {
-            Action::Mapping => self.list.push(Mapping {
+            MappingsAction::Mapping => self.list.push(Mapping {
                 process,
                 start,
                 end,
@@ -180,10 +180,10 @@ impl Tracker for Mappings {
                 path: text,
                 metadata_id: input.number("MetadataId"),
             }),
-            Action::Metadata => {
+            MappingsAction::Metadata => {
                 self.metadata.insert(input.number("Id"), Metadata::of(&text));
             }
-            Action::Symbol => self.symbols.push(Symbol { process, start, end, name: text }),
+            MappingsAction::Symbol => self.symbols.push(Symbol { process, start, end, name: text }),
         }
     }
 
@@ -208,8 +208,8 @@ impl Tracker for Mappings {
         }
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp::modules(self.lost)]
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped::modules(self.lost)]
     }
 }
 
@@ -268,8 +268,8 @@ mod tests {
     fn symbol(mappings: &mut Mappings) {
         let fields =
             [("StartAddress", Given::Number(16)), ("EndAddress", Given::Number(31)), ("Name", Given::Text("f"))];
-        event(Action::Symbol, 1, &fields, |input| {
-            mappings.event(Action::Symbol, input, &mut Shared::default(), &mut Each(|_: &Fact<'_>| {}))
+        event(MappingsAction::Symbol, 1, &fields, |input| {
+            mappings.event(MappingsAction::Symbol, input, &mut Shared::default(), &mut Each(|_: &Fact<'_>| {}))
         });
     }
 

@@ -10,7 +10,7 @@ use super::il_maps::CodeKey;
 use super::written;
 use crate::enum_names;
 use crate::fact::{FactSink, Method};
-use crate::input::{self, Hears, Input, RUNDOWN, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNDOWN, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
@@ -23,7 +23,7 @@ const MAX_TEXT: usize = 64 << 20;
 
 /// The meaning of an event about a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum MethodsAction {
     /// The method was loaded or compiled now.
     Loaded,
     /// The method is there, at the start or at the end of the recording.
@@ -32,7 +32,7 @@ pub enum Action {
     Unloaded,
 }
 
-impl input::Action for Action {
+impl input::Action for MethodsAction {
     fn is_reference(self) -> bool {
         true
     }
@@ -80,7 +80,7 @@ pub struct Methods {
 
 impl Methods {
     /// The code of a method, until it is unloaded.
-    fn remember(&mut self, action: Action, input: &Input<'_>, row: &Method<'_>) {
+    fn remember(&mut self, action: MethodsAction, input: &Input<'_>, row: &Method<'_>) {
         let texts = [row.namespace, row.name, row.signature];
         let length = texts.iter().map(|text| text.len()).sum::<usize>();
         if row.start_address == 0 {
@@ -208,33 +208,33 @@ impl<'m> Names<'m> {
 }
 
 impl Tracker for Methods {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears {
+    type Action = MethodsAction;
+    const EVENTS: &'static [ProviderEvents<MethodsAction>] = &[
+        ProviderEvents {
             provider: RUNTIME,
             events: &[
-                ("MethodLoad", Action::Loaded),
-                ("MethodLoadVerbose", Action::Loaded),
-                ("MethodUnload", Action::Unloaded),
-                ("MethodUnloadVerbose", Action::Unloaded),
-                ("MethodDCStartV2", Action::Listed),
-                ("MethodDCStartVerboseV2", Action::Listed),
-                ("MethodDCEndV2", Action::Listed),
-                ("MethodDCEndVerboseV2", Action::Listed),
+                ("MethodLoad", MethodsAction::Loaded),
+                ("MethodLoadVerbose", MethodsAction::Loaded),
+                ("MethodUnload", MethodsAction::Unloaded),
+                ("MethodUnloadVerbose", MethodsAction::Unloaded),
+                ("MethodDCStartV2", MethodsAction::Listed),
+                ("MethodDCStartVerboseV2", MethodsAction::Listed),
+                ("MethodDCEndV2", MethodsAction::Listed),
+                ("MethodDCEndVerboseV2", MethodsAction::Listed),
             ],
         },
-        Hears {
+        ProviderEvents {
             provider: RUNDOWN,
             events: &[
-                ("MethodDCStart", Action::Listed),
-                ("MethodDCStartVerbose", Action::Listed),
-                ("MethodDCEnd", Action::Listed),
-                ("MethodDCEndVerbose", Action::Listed),
+                ("MethodDCStart", MethodsAction::Listed),
+                ("MethodDCStartVerbose", MethodsAction::Listed),
+                ("MethodDCEnd", MethodsAction::Listed),
+                ("MethodDCEndVerbose", MethodsAction::Listed),
             ],
         },
     ];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: MethodsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let callsites = &mut shared.callsites;
         let process = input.process();
         let (method_id, start_address) = (input.number("MethodID"), input.number("MethodStartAddress"));
@@ -242,12 +242,12 @@ impl Tracker for Methods {
         if self.seen.len() >= MAX_SEEN {
             self.seen.clear();
         }
-        self.has_rundown |= action == Action::Listed;
+        self.has_rundown |= action == MethodsAction::Listed;
         let key = (process, start_address, if start_address == 0 { method_id } else { 0 });
         let known = self.seen.get(&key).copied().filter(|(id, index)| {
             // The rundown lists once more what was unloaded just before, at the end of a process.
             let has_ended = || self.code.get(*index).is_some_and(|code| code.until_ns != i64::MAX);
-            *id == method_id && !(action == Action::Loaded && has_ended())
+            *id == method_id && !(action == MethodsAction::Loaded && has_ended())
         });
         if known.is_none() {
             let row = method(input);
@@ -262,7 +262,7 @@ impl Tracker for Methods {
                 callsites.code_changed(process, start_address, size);
             }
         }
-        if action == Action::Unloaded {
+        if action == MethodsAction::Unloaded {
             let index = known.map_or(self.code.len().wrapping_sub(1), |(_, index)| index);
             self.ends(index, process, start_address, input.ts_ns());
             callsites.code_changed(process, start_address, size);
@@ -272,8 +272,8 @@ impl Tracker for Methods {
 
 /// Whether the code was not there before. What was compiled ahead of time lies in a file that was there before the
 /// runtime looked at the method.
-fn is_new(action: Action, row: &Method<'_>) -> bool {
-    action == Action::Loaded && u64::from(row.method_flags) & JITTED != 0
+fn is_new(action: MethodsAction, row: &Method<'_>) -> bool {
+    action == MethodsAction::Loaded && u64::from(row.method_flags) & JITTED != 0
 }
 
 fn method<'a>(input: &Input<'a>) -> Method<'a> {
@@ -313,8 +313,8 @@ mod tests {
             ("MethodName", Given::Text("Run")),
             ("MethodSignature", Given::Text("void ()")),
         ];
-        event(Action::Listed, 1, &fields, |input| {
-            methods.event(Action::Listed, input, &mut Shared::default(), &mut Each(|_: &Fact<'_>| {}));
+        event(MethodsAction::Listed, 1, &fields, |input| {
+            methods.event(MethodsAction::Listed, input, &mut Shared::default(), &mut Each(|_: &Fact<'_>| {}));
         });
     }
 

@@ -8,9 +8,9 @@ use tracequet_trace::reader::ProcessKey;
 
 use super::code_map::{CodeMap, Span};
 use crate::fact::{FactSink, Module};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::shared::Shared;
-use crate::tracker::{GivenUp, Tracker};
+use crate::tracker::{Dropped, Tracker};
 
 /// A recording of a whole machine holds tens of thousands at most; past it modules are left out and counted.
 const MAX_MODULES: usize = 1 << 17;
@@ -24,7 +24,7 @@ const MAX_TEXT: usize = 32 << 20;
 
 /// The meaning of an event about a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum ModulesAction {
     /// The module is loaded.
     Load,
     /// The module is unloaded.
@@ -42,7 +42,7 @@ pub enum Action {
 /// The minor version of a debug entry of a portable PDB: `PM`. Source: the .NET runtime's PE-COFF specification.
 const PORTABLE: u64 = 0x504D;
 
-impl input::Action for Action {
+impl input::Action for ModulesAction {
     fn is_reference(self) -> bool {
         true
     }
@@ -102,14 +102,14 @@ pub struct Modules {
 
 impl Modules {
     /// An event that says something of the symbols of a module.
-    fn named(&mut self, action: Action, input: &Input<'_>) {
+    fn named(&mut self, action: ModulesAction, input: &Input<'_>) {
         let named = match action {
-            Action::DebugEntry if input.number("MinorVersion") != PORTABLE => None,
-            Action::DebugEntry => input.fields.small("TimeDateStamp").map(Named::Portable),
+            ModulesAction::DebugEntry if input.number("MinorVersion") != PORTABLE => None,
+            ModulesAction::DebugEntry => input.fields.small("TimeDateStamp").map(Named::Portable),
             _ => input.fields.get("PdbGuid").as_guid().map(|guid| {
                 let path = input.fields.text("PdbName").map(str::to_owned);
                 let pdb = Pdb { guid, age: input.fields.small("Age"), path };
-                if action == Action::IlSymbols { Named::IlSymbols(pdb) } else { Named::Symbols(pdb) }
+                if action == ModulesAction::IlSymbols { Named::IlSymbols(pdb) } else { Named::Symbols(pdb) }
             }),
         };
         if let Some(named) = named
@@ -196,35 +196,41 @@ impl Modules {
 }
 
 impl Tracker for Modules {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears {
+    type Action = ModulesAction;
+    const EVENTS: &'static [ProviderEvents<ModulesAction>] = &[
+        ProviderEvents {
             provider: "Windows-Kernel-Image",
             events: &[
-                ("Load", Action::Load),
-                ("Unload", Action::Unload),
-                ("DCStart", Action::Listed),
-                ("DCEnd", Action::Listed),
+                ("Load", ModulesAction::Load),
+                ("Unload", ModulesAction::Unload),
+                ("DCStart", ModulesAction::Listed),
+                ("DCEnd", ModulesAction::Listed),
             ],
         },
-        Hears {
+        ProviderEvents {
             provider: "KernelTraceControl-ImageId",
-            events: &[("PdbId", Action::Symbols), ("ILPdbId", Action::IlSymbols), ("DebugEntry", Action::DebugEntry)],
+            events: &[
+                ("PdbId", ModulesAction::Symbols),
+                ("ILPdbId", ModulesAction::IlSymbols),
+                ("DebugEntry", ModulesAction::DebugEntry),
+            ],
         },
     ];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn event(&mut self, action: ModulesAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let base_address = input.number("ImageBase");
         let key = (input.process(), base_address);
         let known = match action {
             // A module that is loaded where another one was: the unloading of that one was lost.
-            Action::Load => None,
-            Action::Listed => self.loaded.get(&key).copied(),
-            Action::Unload => self.loaded.remove(&key),
-            Action::Symbols | Action::IlSymbols | Action::DebugEntry => return self.named(action, input),
+            ModulesAction::Load => None,
+            ModulesAction::Listed => self.loaded.get(&key).copied(),
+            ModulesAction::Unload => self.loaded.remove(&key),
+            ModulesAction::Symbols | ModulesAction::IlSymbols | ModulesAction::DebugEntry => {
+                return self.named(action, input);
+            }
         };
         if let Some(module) = known.and_then(|index| self.list.get_mut(index)) {
-            if action == Action::Unload {
+            if action == ModulesAction::Unload {
                 module.row.unload_ts_ns = Some(input.ts_ns());
             }
             return;
@@ -235,7 +241,7 @@ impl Tracker for Modules {
             return;
         }
         self.text += path.len();
-        if action != Action::Unload {
+        if action != ModulesAction::Unload {
             self.loaded.insert(key, self.list.len());
         }
         let row = Module {
@@ -245,8 +251,8 @@ impl Tracker for Modules {
             base_address,
             size_bytes: input.number("ImageSize"),
             time_date_stamp: input.fields.small("TimeDateStamp").unwrap_or_default(),
-            load_ts_ns: (action == Action::Load).then_some(input.ts_ns()),
-            unload_ts_ns: (action == Action::Unload).then_some(input.ts_ns()),
+            load_ts_ns: (action == ModulesAction::Load).then_some(input.ts_ns()),
+            unload_ts_ns: (action == ModulesAction::Unload).then_some(input.ts_ns()),
             ..Module::default()
         };
         self.list.push(Listed { row, process: key.0, path: path.to_owned(), first_ns: input.ts_ns() });
@@ -266,8 +272,8 @@ impl Tracker for Modules {
         }
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp::modules(self.lost)]
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped::modules(self.lost)]
     }
 }
 
@@ -279,8 +285,8 @@ mod tests {
 
     fn load(modules: &mut Modules, base: u64) {
         let fields = [("ImageBase", Given::Number(base)), ("FileName", Given::Text("a.dll"))];
-        event(Action::Load, 1, &fields, |input| {
-            modules.event(Action::Load, input, &mut Shared::default(), &mut Each(|_: &Fact<'_>| {}))
+        event(ModulesAction::Load, 1, &fields, |input| {
+            modules.event(ModulesAction::Load, input, &mut Shared::default(), &mut Each(|_: &Fact<'_>| {}))
         });
     }
 

@@ -1,21 +1,21 @@
 //! Waits of threads that allocate while a background collection runs.
 
 use crate::fact::{FactSink, GcAllocationWait};
-use crate::input::{self, Hears, Input, PRIVATE};
+use crate::input::{self, Input, PRIVATE, ProviderEvents};
 use crate::nested::{Item, Nested};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum AllocationWaitsAction {
     /// A thread begins to wait.
     Begin,
     /// The thread continues.
     End,
 }
 
-impl input::Action for Action {}
+impl input::Action for AllocationWaitsAction {}
 
 impl Item for GcAllocationWait {
     fn start_ts_ns(&self) -> i64 {
@@ -50,17 +50,17 @@ pub struct AllocationWaits {
 }
 
 impl Tracker for AllocationWaits {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = AllocationWaitsAction;
+    const EVENTS: &'static [ProviderEvents<AllocationWaitsAction>] = &[ProviderEvents {
         provider: PRIVATE,
-        events: &[("BGCAllocWaitBegin", Action::Begin), ("BGCAllocWaitEnd", Action::End)],
+        events: &[("BGCAllocWaitBegin", AllocationWaitsAction::Begin), ("BGCAllocWaitEnd", AllocationWaitsAction::End)],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: AllocationWaitsAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
         let reason = input.fields.number("Reason").and_then(reason);
         match action {
-            Action::Begin => {
+            AllocationWaitsAction::Begin => {
                 let row = GcAllocationWait {
                     start_ts_ns: ts_ns,
                     process_id: input.process_id(),
@@ -73,7 +73,7 @@ impl Tracker for AllocationWaits {
                 sink.add(self.open.take(Some(thread)).as_slice());
                 self.open.begin(thread, row, |evicted| sink.add(&evicted));
             }
-            Action::End => {
+            AllocationWaitsAction::End => {
                 if let Some(mut row) =
                     self.open.end(thread, ts_ns, |open| open.reason == reason, |inner| sink.add(&inner))
                 {
@@ -90,10 +90,10 @@ impl Tracker for AllocationWaits {
         sink.add(open.as_slice());
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp {
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped {
             code: "too_many_waits",
-            count: self.open.given_up(),
+            count: self.open.dropped(),
             message: "too many concurrent waits for background collections; ends missing in the table \
                 gc_allocation_wait",
         }]

@@ -4,13 +4,13 @@ use super::moment::Moment;
 use crate::code::types::Types;
 use crate::enum_names;
 use crate::fact::{Allocation, FactSink};
-use crate::input::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The way in which the runtime chose an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum AllocationsAction {
     /// About every 100 KB.
     Tick,
     /// At random, by a Poisson process (.NET 10).
@@ -21,7 +21,7 @@ pub enum Action {
     ObjectLow,
 }
 
-impl input::Action for Action {}
+impl input::Action for AllocationsAction {}
 
 /// Of how many bytes the runtime samples one, each with the same chance.
 const SAMPLED_BYTES: f64 = 102_400.0;
@@ -49,38 +49,38 @@ fn stands_for(size: u64) -> (f64, u64) {
 pub struct Allocations;
 
 impl Tracker for Allocations {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = AllocationsAction;
+    const EVENTS: &'static [ProviderEvents<AllocationsAction>] = &[ProviderEvents {
         provider: RUNTIME,
         events: &[
-            ("GCAllocationTick", Action::Tick),
-            ("AllocationSampled", Action::Sampled),
-            ("GCSampledObjectAllocationHigh", Action::ObjectHigh),
-            ("GCSampledObjectAllocationLow", Action::ObjectLow),
+            ("GCAllocationTick", AllocationsAction::Tick),
+            ("AllocationSampled", AllocationsAction::Sampled),
+            ("GCSampledObjectAllocationHigh", AllocationsAction::ObjectHigh),
+            ("GCSampledObjectAllocationLow", AllocationsAction::ObjectLow),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: AllocationsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, types, .. } = shared;
         runtimes.event(input, Moment::Within, profiled, sink, |_, sink| event(action, input, types, sink));
     }
 }
 
 /// An allocation; its type may become known by it.
-fn event(action: Action, input: &Input<'_>, types: &mut Types, sink: &mut impl FactSink) {
+fn event(action: AllocationsAction, input: &Input<'_>, types: &mut Types, sink: &mut impl FactSink) {
     let fields = input.fields;
     let object_size_bytes = fields.number("ObjectSize");
     let (source, object_count, allocation_bytes) = match action {
-        Action::Tick => {
+        AllocationsAction::Tick => {
             let amount = fields.number("AllocationAmount64").or(fields.number("AllocationAmount"));
             ("tick", None, amount)
         }
-        Action::Sampled => {
+        AllocationsAction::Sampled => {
             let stands_for = object_size_bytes.map(stands_for);
             ("sampled", stands_for.map(|(count, _)| count), stands_for.map(|(_, bytes)| bytes))
         }
-        Action::ObjectHigh | Action::ObjectLow => {
-            let source = if action == Action::ObjectHigh { "object_high" } else { "object_low" };
+        AllocationsAction::ObjectHigh | AllocationsAction::ObjectLow => {
+            let source = if action == AllocationsAction::ObjectHigh { "object_high" } else { "object_low" };
             let count = fields.number("ObjectCountForTypeSample").map(|count| count as f64);
             (source, count, fields.number("TotalSizeForTypeSample"))
         }

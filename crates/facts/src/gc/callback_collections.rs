@@ -24,7 +24,7 @@ const FOR_GC_PREP: u32 = 7;
 
 /// A collection that is not over.
 #[derive(Default)]
-pub struct Open {
+pub struct OpenCollection {
     /// The row as far as it is known.
     pub row: Gc,
     /// The ranges of the collection.
@@ -67,7 +67,7 @@ pub struct CallbackGcTracker {
     pub last_id: GcId,
     /// Facts that the runtime's own events have, too.
     pub(super) shared: Shared,
-    pub(super) open: Vec<Open>,
+    pub(super) open: Vec<OpenCollection>,
     closed: ReportQueue,
     pauses: Pauses,
     waiting: Option<Vec<u64>>,
@@ -103,7 +103,7 @@ impl CallbackGcTracker {
         self.waiting.take()
     }
 
-    fn new_open(&mut self, start_ts_ns: i64) -> Open {
+    fn new_open(&mut self, start_ts_ns: i64) -> OpenCollection {
         self.last_id += 1;
         let row = Gc {
             gc_id: self.last_id,
@@ -113,7 +113,7 @@ impl CallbackGcTracker {
             touches_gap: self.lost_before_start,
             ..Gc::default()
         };
-        let mut open = Open { row, joined: self.shared.starts_joined, ..Open::default() };
+        let mut open = OpenCollection { row, joined: self.shared.starts_joined, ..OpenCollection::default() };
         open.ranges.set_tagged();
         open
     }
@@ -169,7 +169,7 @@ impl CallbackGcTracker {
             top.provisional_end = Some((ts_ns, bounds));
             return !top.started;
         }
-        let is_full = |o: &&mut Open| o.started && o.row.generation == Some(2);
+        let is_full = |o: &&mut OpenCollection| o.started && o.row.generation == Some(2);
         if self.concurrent && self.open.last_mut().filter(is_full).is_some() {
             self.uncertain += u64::from(!self.suspends);
             if self.open.last().is_some_and(|top| top.provisional_end.is_some()) {
@@ -214,7 +214,7 @@ impl CallbackGcTracker {
         behind.for_each(|row| row.kind = row.kind.or(Some(kind)));
     }
 
-    fn kind(&self, closed: &Open) -> Option<&'static str> {
+    fn kind(&self, closed: &OpenCollection) -> Option<&'static str> {
         let is_full = closed.row.generation == Some(2);
         match (closed.started, self.concurrent) {
             (false, _) => None,
@@ -230,7 +230,7 @@ impl CallbackGcTracker {
         }
     }
 
-    fn close(&mut self, mut closed: Open, sink: &mut impl FactSink) {
+    fn close(&mut self, mut closed: OpenCollection, sink: &mut impl FactSink) {
         self.outside += u64::from(closed.is_outside);
         closed.row.kind = self.kind(&closed);
         // Where time goes back, the end is that of another collection.
@@ -284,8 +284,8 @@ impl CallbackGcTracker {
     }
 
     /// Pauses that were not remembered, because too many were open.
-    pub fn pauses_given_up(&self) -> u64 {
-        self.pauses.given_up
+    pub fn pauses_dropped(&self) -> u64 {
+        self.pauses.dropped
     }
 
     fn mark_lost_pauses(&mut self) {
@@ -313,7 +313,7 @@ impl CallbackGcTracker {
 
     /// The innermost collection that is not over; one without a start is opened when there is none.
     #[allow(clippy::indexing_slicing, reason = "there is one: it was opened when there was none")]
-    pub fn innermost(&mut self, ts_ns: i64) -> &mut Open {
+    pub fn innermost(&mut self, ts_ns: i64) -> &mut OpenCollection {
         if self.open.last().is_none_or(|top| top.provisional_end.is_some()) {
             let open = self.new_open(ts_ns);
             self.open.push(open);

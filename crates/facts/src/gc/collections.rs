@@ -5,13 +5,13 @@ use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::enum_names;
 use crate::fact::FactSink;
-use crate::input::{self, Hears, Input, Needs, RUNTIME};
+use crate::input::{self, Input, Needs, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The subject of an event about a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum CollectionsAction {
     /// A collection starts.
     Start,
     /// A collection ends.
@@ -28,22 +28,22 @@ pub enum Action {
     Work,
 }
 
-impl input::Action for Action {
+impl input::Action for CollectionsAction {
     fn needs(self) -> Needs {
-        if self == Action::Work { Needs::Header } else { Needs::Fields }
+        if self == CollectionsAction::Work { Needs::Header } else { Needs::Fields }
     }
 }
 
-impl Action {
+impl CollectionsAction {
     /// The moment of its event in a collection.
     pub fn moment(self, input: &Input<'_>) -> Moment {
         let number = || input.fields.small("Count").unwrap_or_default();
         match self {
-            Action::Start => Moment::Start(number()),
-            Action::End => Moment::End(number()),
+            CollectionsAction::Start => Moment::Start(number()),
+            CollectionsAction::End => Moment::End(number()),
             // As a suspension it comes in front of the collection.
-            Action::Triggered | Action::SuspendBegin => Moment::Suspend,
-            Action::SuspendEnd | Action::RestartEnd | Action::Work => Moment::Within,
+            CollectionsAction::Triggered | CollectionsAction::SuspendBegin => Moment::Suspend,
+            CollectionsAction::SuspendEnd | CollectionsAction::RestartEnd | CollectionsAction::Work => Moment::Within,
         }
     }
 }
@@ -53,22 +53,22 @@ impl Action {
 pub struct Collections;
 
 impl Tracker for Collections {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = CollectionsAction;
+    const EVENTS: &'static [ProviderEvents<CollectionsAction>] = &[ProviderEvents {
         provider: RUNTIME,
         events: &[
-            ("GCTriggered", Action::Triggered),
-            ("GCStart", Action::Start),
-            ("GCEnd", Action::End),
-            ("GCSuspendEEBegin", Action::SuspendBegin),
-            ("GCSuspendEEEnd", Action::SuspendEnd),
-            ("GCRestartEEEnd", Action::RestartEnd),
-            ("GCMarkWithType", Action::Work),
-            ("GCJoin", Action::Work),
+            ("GCTriggered", CollectionsAction::Triggered),
+            ("GCStart", CollectionsAction::Start),
+            ("GCEnd", CollectionsAction::End),
+            ("GCSuspendEEBegin", CollectionsAction::SuspendBegin),
+            ("GCSuspendEEEnd", CollectionsAction::SuspendEnd),
+            ("GCRestartEEEnd", CollectionsAction::RestartEnd),
+            ("GCMarkWithType", CollectionsAction::Work),
+            ("GCJoin", CollectionsAction::Work),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: CollectionsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;
         runtimes
             .event(input, action.moment(input), profiled, sink, |runtime, sink| event(action, input, runtime, sink));
@@ -76,17 +76,17 @@ impl Tracker for Collections {
 }
 
 /// An event of a runtime.
-fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+fn event(action: CollectionsAction, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
     let (ts_ns, thread, fields) = (input.ts_ns(), input.capture_thread(), input.fields);
     let Runtime { collections, last_gc_id, .. } = runtime;
     match action {
-        Action::Triggered => collections.triggered(Trigger {
+        CollectionsAction::Triggered => collections.triggered(Trigger {
             ts_ns,
             thread_id: input.thread_id(),
             callsite_id: input.callsite_id,
             reason: input.name_of("GCReasonMap", "Reason"),
         }),
-        Action::Start => {
+        CollectionsAction::Start => {
             let start = Start {
                 number: fields.small("Count").unwrap_or_default(),
                 generation: fields.small("Depth"),
@@ -95,16 +95,16 @@ fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mu
             };
             collections.start(start, ts_ns, thread, last_gc_id, sink);
         }
-        Action::End => {
+        CollectionsAction::End => {
             let number = fields.small("Count").unwrap_or_default();
             collections.end(number, fields.small("Depth"), ts_ns, last_gc_id, sink);
         }
-        Action::SuspendBegin => {
+        CollectionsAction::SuspendBegin => {
             let reason = input.name_of("GCSuspendEEReasonMap", "Reason");
             collections.suspend_begin(reason, ts_ns, thread, sink);
         }
-        Action::SuspendEnd => collections.suspend_end(ts_ns, thread),
-        Action::RestartEnd => collections.restart_end(ts_ns, thread, sink),
-        Action::Work => {}
+        CollectionsAction::SuspendEnd => collections.suspend_end(ts_ns, thread),
+        CollectionsAction::RestartEnd => collections.restart_end(ts_ns, thread, sink),
+        CollectionsAction::Work => {}
     }
 }

@@ -114,8 +114,8 @@ impl EventGcTracker {
     }
 
     /// Pauses that were not remembered, because too many were open.
-    pub fn pauses_given_up(&self) -> u64 {
-        self.pauses.given_up
+    pub fn pauses_dropped(&self) -> u64 {
+        self.pauses.dropped
     }
 
     fn mark_lost_pauses(&mut self) {

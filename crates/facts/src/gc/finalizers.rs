@@ -3,36 +3,41 @@
 use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::fact::{FactSink, GcFinalizable};
-use crate::input::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// An event in the life of an object with a finalizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum FinalizersAction {
     /// The finalizer of an object ran.
     Finalized,
 }
 
-impl input::Action for Action {}
+impl input::Action for FinalizersAction {}
 
 /// Objects that are finalized.
 #[derive(Debug, Default)]
 pub struct Finalizers;
 
 impl Tracker for Finalizers {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] =
-        &[Hears { provider: RUNTIME, events: &[("FinalizeObject", Action::Finalized)] }];
+    type Action = FinalizersAction;
+    const EVENTS: &'static [ProviderEvents<FinalizersAction>] =
+        &[ProviderEvents { provider: RUNTIME, events: &[("FinalizeObject", FinalizersAction::Finalized)] }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: FinalizersAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;
         runtimes.event(input, Moment::Within, profiled, sink, |runtime, sink| event(action, input, runtime, sink));
     }
 }
 
 /// An event of the finalizer thread.
-fn event(Action::Finalized: Action, input: &Input<'_>, runtime: &Runtime<'_>, sink: &mut impl FactSink) {
+fn event(
+    FinalizersAction::Finalized: FinalizersAction,
+    input: &Input<'_>,
+    runtime: &Runtime<'_>,
+    sink: &mut impl FactSink,
+) {
     sink.add(&GcFinalizable {
         gc_id: runtime.collections.latest_id(),
         ts_ns: input.ts_ns(),

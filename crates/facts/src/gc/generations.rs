@@ -4,37 +4,42 @@ use tracequet_trace::event::value::Value;
 
 use super::event_collections::EventGcTracker;
 use crate::fact::{FactSink, Gc, GcHeap, GcHeapGeneration};
-use crate::input::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum GenerationsAction {
     /// The generations of one heap.
     Heap,
 }
 
-impl input::Action for Action {}
+impl input::Action for GenerationsAction {}
 
 /// Heaps and their generations at the end of a collection.
 #[derive(Debug, Default)]
 pub struct Generations;
 
 impl Tracker for Generations {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] =
-        &[Hears { provider: RUNTIME, events: &[("GCPerHeapHistory", Action::Heap)] }];
+    type Action = GenerationsAction;
+    const EVENTS: &'static [ProviderEvents<GenerationsAction>] =
+        &[ProviderEvents { provider: RUNTIME, events: &[("GCPerHeapHistory", GenerationsAction::Heap)] }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        if let Some((_, runtime)) = shared.runtimes.of(input) {
+    fn event(&mut self, action: GenerationsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        if let Some((_, runtime)) = shared.runtimes.runtime_of(input) {
             event(action, input, runtime, sink);
         }
     }
 }
 
 /// GCPerHeapHistory.
-fn event(Action::Heap: Action, input: &Input<'_>, collections: &mut EventGcTracker, sink: &mut impl FactSink) {
+fn event(
+    GenerationsAction::Heap: GenerationsAction,
+    input: &Input<'_>,
+    collections: &mut EventGcTracker,
+    sink: &mut impl FactSink,
+) {
     let heap_index = input.number("HeapIndex") as u32;
     let Some((row, sizes)) = collections.current_with_sizes() else { return };
     sizes.enter(row);

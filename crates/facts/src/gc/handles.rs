@@ -2,47 +2,47 @@
 
 use super::moment::Moment;
 use crate::fact::{FactSink, GcHandle};
-use crate::input::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// An event in the life of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum HandlesAction {
     /// A handle was created.
     Created,
     /// A handle was destroyed.
     Destroyed,
 }
 
-impl input::Action for Action {}
+impl input::Action for HandlesAction {}
 
 /// Handles.
 #[derive(Debug, Default)]
 pub struct Handles;
 
 impl Tracker for Handles {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = HandlesAction;
+    const EVENTS: &'static [ProviderEvents<HandlesAction>] = &[ProviderEvents {
         provider: RUNTIME,
-        events: &[("SetGCHandle", Action::Created), ("DestroyGCHandle", Action::Destroyed)],
+        events: &[("SetGCHandle", HandlesAction::Created), ("DestroyGCHandle", HandlesAction::Destroyed)],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: HandlesAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;
         runtimes.event(input, Moment::Within, profiled, sink, |_, sink| event(action, input, sink));
     }
 }
 
 /// An event of a handle.
-fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+fn event(action: HandlesAction, input: &Input<'_>, sink: &mut impl FactSink) {
     sink.add(&GcHandle {
         ts_ns: input.ts_ns(),
         process_id: input.process_id(),
         thread_id: input.thread_id(),
         action: match action {
-            Action::Created => "created",
-            Action::Destroyed => "destroyed",
+            HandlesAction::Created => "created",
+            HandlesAction::Destroyed => "destroyed",
         },
         handle_id: input.number("HandleID"),
         object_id: input.number("ObjectID"),

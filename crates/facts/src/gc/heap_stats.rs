@@ -6,13 +6,13 @@ use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::enum_names;
 use crate::fact::{FactSink, Gc, GcHeapStats};
-use crate::input::{self, Hears, Input, PRIVATE, RUNTIME};
+use crate::input::{self, Input, PRIVATE, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The part of the heap that an event sums up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum HeapStatsAction {
     /// The generations of all heaps.
     HeapStats,
     /// The decisions for all heaps.
@@ -21,7 +21,7 @@ pub enum Action {
     PerHeapHistory,
 }
 
-impl input::Action for Action {}
+impl input::Action for HeapStatsAction {}
 
 /// GCGlobalMechanisms: the collection ran while threads did.
 const CONCURRENT: u32 = 1;
@@ -31,34 +31,37 @@ const CONCURRENT: u32 = 1;
 pub struct HeapStats;
 
 impl Tracker for HeapStats {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears {
+    type Action = HeapStatsAction;
+    const EVENTS: &'static [ProviderEvents<HeapStatsAction>] = &[
+        ProviderEvents {
             provider: RUNTIME,
             events: &[
-                ("GCHeapStats", Action::HeapStats),
-                ("GCGlobalHeapHistory", Action::GlobalHistory),
-                ("GCPerHeapHistory", Action::PerHeapHistory),
+                ("GCHeapStats", HeapStatsAction::HeapStats),
+                ("GCGlobalHeapHistory", HeapStatsAction::GlobalHistory),
+                ("GCPerHeapHistory", HeapStatsAction::PerHeapHistory),
             ],
         },
         // .NET Framework up to 4.5.2, which has no such events in its other provider.
-        Hears {
+        ProviderEvents {
             provider: PRIVATE,
-            events: &[("GCGlobalHeapHistory", Action::GlobalHistory), ("GCPerHeapHistory", Action::PerHeapHistory)],
+            events: &[
+                ("GCGlobalHeapHistory", HeapStatsAction::GlobalHistory),
+                ("GCPerHeapHistory", HeapStatsAction::PerHeapHistory),
+            ],
         },
     ];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: HeapStatsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;
         runtimes.event(input, Moment::Within, profiled, sink, |runtime, sink| event(action, input, runtime, sink));
     }
 }
 
 /// An event about the collection that is open or ended last.
-fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+fn event(action: HeapStatsAction, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
     match action {
-        Action::HeapStats => heap_stats(input, runtime, sink),
-        Action::GlobalHistory => {
+        HeapStatsAction::HeapStats => heap_stats(input, runtime, sink),
+        HeapStatsAction::GlobalHistory => {
             if let Some(row) = runtime.collections.current() {
                 row.heap_count = input.fields.small("NumHeaps").unwrap_or_default();
                 row.memory_load_percent = input.fields.small("MemoryPressure").or(row.memory_load_percent);
@@ -74,7 +77,7 @@ fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mu
                 phases(input, row);
             }
         }
-        Action::PerHeapHistory => {
+        HeapStatsAction::PerHeapHistory => {
             let heap_index = input.fields.small("HeapIndex");
             if let Some((row, sizes)) = runtime.collections.current_with_sizes()
                 && heap_index.is_none_or(|heap_index| sizes.is_new(row.gc_id, heap_index))

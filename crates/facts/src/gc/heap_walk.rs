@@ -15,24 +15,24 @@ use super::moment::Moment;
 use super::runtimes::Runtime;
 use super::spill_queue::{MAX_IN_MEMORY, SpillQueue};
 use crate::fact::{FactSink, GcId, HeapObject, HeapReference};
-use crate::input::{self, Hears, Input, Needs, RUNTIME};
+use crate::input::{self, Input, Needs, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The parts of the heap that an event lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum HeapWalkAction {
     /// Objects.
     Nodes,
     /// Targets of references.
     Edges,
 }
 
-impl input::Action for Action {
+impl input::Action for HeapWalkAction {
     fn needs(self) -> Needs {
         match self {
-            Action::Nodes => Needs::Rows(&["Address", "Size", "TypeID", "EdgeCount"]),
-            Action::Edges => Needs::Rows(&["Value", "ReferencingFieldID"]),
+            HeapWalkAction::Nodes => Needs::Rows(&["Address", "Size", "TypeID", "EdgeCount"]),
+            HeapWalkAction::Edges => Needs::Rows(&["Value", "ReferencingFieldID"]),
         }
     }
 }
@@ -45,7 +45,13 @@ pub struct HeapWalks {
 }
 
 impl HeapWalks {
-    fn walk_event(&mut self, action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+    fn walk_event(
+        &mut self,
+        action: HeapWalkAction,
+        input: &Input<'_>,
+        runtime: &mut Runtime<'_>,
+        sink: &mut impl FactSink,
+    ) {
         let Some(rows) = input.rows else { return };
         if let Entry::Vacant(place) = self.walks.entry(runtime.index) {
             place.insert(Walk::default());
@@ -57,14 +63,14 @@ impl HeapWalks {
         let gc_id = row.gc_id;
         walk.gc_id = gc_id;
         match action {
-            Action::Nodes => {
+            HeapWalkAction::Nodes => {
                 walk.node_event(input.index, gc_id, sink);
                 row.heap_object_count += rows.len() as u64;
                 for [object_id, size_bytes, type_id, reference_count] in rows.values() {
                     walk.object(HeapObject { gc_id, object_id, size_bytes, type_id, reference_count }, sink);
                 }
             }
-            Action::Edges => {
+            HeapWalkAction::Edges => {
                 walk.edge_event(input.index, gc_id, sink);
                 for [target, field] in rows.values() {
                     walk.target(gc_id, target, field, sink);
@@ -77,11 +83,13 @@ impl HeapWalks {
 }
 
 impl Tracker for HeapWalks {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] =
-        &[Hears { provider: RUNTIME, events: &[("GCBulkNode", Action::Nodes), ("GCBulkEdge", Action::Edges)] }];
+    type Action = HeapWalkAction;
+    const EVENTS: &'static [ProviderEvents<HeapWalkAction>] = &[ProviderEvents {
+        provider: RUNTIME,
+        events: &[("GCBulkNode", HeapWalkAction::Nodes), ("GCBulkEdge", HeapWalkAction::Edges)],
+    }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: HeapWalkAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;
         runtimes.event(input, Moment::Within, profiled, sink, |runtime, sink| {
             self.walk_event(action, input, runtime, sink)

@@ -9,19 +9,19 @@
 
 use super::event_collections::EventGcTracker;
 use crate::fact::{FactSink, GcJoin};
-use crate::input::{self, Hears, Input, PRIVATE, RUNTIME};
+use crate::input::{self, Input, PRIVATE, ProviderEvents, RUNTIME};
 use crate::nested::{Item, Nested};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum JoinsAction {
     /// A thread of the collector comes to a join, or leaves it.
     Join,
 }
 
-impl input::Action for Action {}
+impl input::Action for JoinsAction {}
 
 impl Item for GcJoin {
     fn start_ts_ns(&self) -> i64 {
@@ -43,15 +43,21 @@ pub struct Joins {
 }
 
 impl Tracker for Joins {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears { provider: RUNTIME, events: &[("GCJoin", Action::Join)] },
-        Hears { provider: PRIVATE, events: &[("GCJoin", Action::Join)] },
+    type Action = JoinsAction;
+    const EVENTS: &'static [ProviderEvents<JoinsAction>] = &[
+        ProviderEvents { provider: RUNTIME, events: &[("GCJoin", JoinsAction::Join)] },
+        ProviderEvents { provider: PRIVATE, events: &[("GCJoin", JoinsAction::Join)] },
     ];
 
-    fn event(&mut self, Action::Join: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(
+        &mut self,
+        JoinsAction::Join: JoinsAction,
+        input: &Input<'_>,
+        shared: &mut Shared,
+        sink: &mut impl FactSink,
+    ) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
-        let runtime = shared.runtimes.of(input).map(|(_, runtime)| runtime);
+        let runtime = shared.runtimes.runtime_of(input).map(|(_, runtime)| runtime);
         let (gc_id, is_uncertain) = runtime.map_or((0, false), EventGcTracker::current_id);
         let join_id = input.fields.small("JoinID").filter(|id| *id != u32::MAX);
         let row = |kind| GcJoin {
@@ -101,10 +107,10 @@ impl Tracker for Joins {
         sink.add(open.as_slice());
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp {
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped {
             code: "too_many_joins",
-            count: self.open.given_up(),
+            count: self.open.dropped(),
             message: "too many concurrent waits of the collector's threads; ends missing in the table gc_join",
         }]
     }

@@ -6,18 +6,18 @@ use foldhash::fast::RandomState;
 
 use crate::enum_names;
 use crate::fact::{FactSink, GcId, GcMark};
-use crate::input::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::{Cut, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum MarksAction {
     /// One kind of roots is done.
     Marked,
 }
 
-impl input::Action for Action {}
+impl input::Action for MarksAction {}
 
 /// Heaps of all runtimes, at most.
 const MAX_HEAPS: usize = 1 << 14;
@@ -31,12 +31,18 @@ pub struct Marks {
 }
 
 impl Tracker for Marks {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] =
-        &[Hears { provider: RUNTIME, events: &[("GCMarkWithType", Action::Marked)] }];
+    type Action = MarksAction;
+    const EVENTS: &'static [ProviderEvents<MarksAction>] =
+        &[ProviderEvents { provider: RUNTIME, events: &[("GCMarkWithType", MarksAction::Marked)] }];
 
-    fn event(&mut self, Action::Marked: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        let runtime = shared.runtimes.of(input);
+    fn event(
+        &mut self,
+        MarksAction::Marked: MarksAction,
+        input: &Input<'_>,
+        shared: &mut Shared,
+        sink: &mut impl FactSink,
+    ) {
+        let runtime = shared.runtimes.runtime_of(input);
         let Some((index, collections)) = runtime else { return };
         let gc_id = collections.current().map_or(0, |row| row.gc_id);
         let (began, is_background) = (collections.marking_since(), collections.is_background());

@@ -17,7 +17,7 @@ const MAX_OPEN: usize = 64;
 pub const TOO_MANY_PAUSES: &str = "too many concurrent pauses; pauses missing in the table gc_pause";
 
 #[derive(Debug)]
-struct Open {
+struct OpenPause {
     /// The thread that stops the others; several may try at once, and one after the other succeeds.
     thread: u32,
     reason: Option<&'static str>,
@@ -35,11 +35,11 @@ struct Open {
 /// The open pauses of one runtime, in the order in which they began.
 #[derive(Debug, Default)]
 pub struct Pauses {
-    open: Vec<Open>,
+    open: Vec<OpenPause>,
     /// Pauses whose end is lost; what they were for.
     lost: Vec<GcId>,
     /// Pauses whose ends were not looked for any more, because too many were open.
-    pub given_up: u64,
+    pub dropped: u64,
     /// Whether events were lost: then an end is only joined with a beginning on the same thread.
     has_gaps: bool,
 }
@@ -71,9 +71,9 @@ impl Pauses {
         if self.open.len() >= MAX_OPEN {
             let oldest = self.open.first().map_or(0, |open| open.thread);
             self.lose(|open| open.thread == oldest);
-            self.given_up += 1;
+            self.dropped += 1;
         }
-        self.open.push(Open {
+        self.open.push(OpenPause {
             thread,
             reason,
             start_ts_ns,
@@ -97,7 +97,7 @@ impl Pauses {
         self.open.iter_mut().for_each(|open| open.touches_gap = true);
     }
 
-    fn lose(&mut self, which: impl Fn(&Open) -> bool) {
+    fn lose(&mut self, which: impl Fn(&OpenPause) -> bool) {
         for open in self.open.extract_if(.., |open| which(open)) {
             if open.gc_id != 0 && self.lost.len() < MAX_OPEN {
                 self.lost.push(open.gc_id);
@@ -183,7 +183,7 @@ impl Pauses {
     }
 }
 
-impl Open {
+impl OpenPause {
     /// The pause up to a time, counted into its collection, if that is among `rows`.
     fn report<'r>(
         &self,

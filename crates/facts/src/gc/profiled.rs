@@ -8,7 +8,7 @@
 //! runtime hold for the ranges of the profiler, and these are left out when the runtime reports ranges itself. The row
 //! of the profiler is added to that of the runtime.
 //!
-//! [`Profiled`] is the only way in: it is given the events of profilers, hears of each event of a runtime before its
+//! [`Profiled`] is the only way in: it is given the events of profilers, learns of each event of a runtime before its
 //! tracker does, and numbers the collections of both.
 
 use std::collections::BTreeMap;

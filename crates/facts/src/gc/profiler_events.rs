@@ -2,7 +2,7 @@
 
 use super::profiler::{PROVIDER, ProfilerEvent};
 use crate::fact::FactSink;
-use crate::input::{Hears, Input};
+use crate::input::{Input, ProviderEvents};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
@@ -12,7 +12,7 @@ pub struct ProfilerEvents;
 
 impl Tracker for ProfilerEvents {
     type Action = ProfilerEvent;
-    const HEARS: &'static [Hears<ProfilerEvent>] = &[Hears {
+    const EVENTS: &'static [ProviderEvents<ProfilerEvent>] = &[ProviderEvents {
         provider: PROVIDER,
         events: &[
             ("ClassIDDefintion", ProfilerEvent::Class),

@@ -30,7 +30,7 @@ pub struct Ranges {
     anomalies: RangeAnomalies,
     bounds_left_out: u64,
     /// The bounds belong to another report of the collection, which hands them on.
-    pub(super) bounds_are_told: bool,
+    pub(super) bounds_emitted: bool,
     /// The rows are, too.
     pub(super) rows_are_told: bool,
 }
@@ -132,7 +132,7 @@ impl Ranges {
         let gc_id = collection.gc_id;
         let bounds_left_out = std::mem::take(&mut self.bounds_left_out);
         self.anomalies = RangeAnomalies { bounds_left_out, ..RangeAnomalies::default() };
-        if !std::mem::take(&mut self.bounds_are_told) && !self.bounds.is_empty() {
+        if !std::mem::take(&mut self.bounds_emitted) && !self.bounds.is_empty() {
             self.bounds.iter_mut().for_each(|bound| bound.gc_id = gc_id);
             sink.add(self.bounds.as_slice());
         }
@@ -253,7 +253,7 @@ impl Ranges {
     /// of these when it has any. Returns how many rows it has less.
     pub(super) fn also_reported(&mut self, other: &Ranges) -> u64 {
         self.bounds.clone_from(&other.bounds);
-        self.bounds_are_told = true;
+        self.bounds_emitted = true;
         let theirs = other.count();
         self.rows_are_told = theirs > 0;
         if theirs > 0 { self.count().saturating_sub(theirs) } else { 0 }

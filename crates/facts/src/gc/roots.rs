@@ -8,13 +8,13 @@ use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::enum_names;
 use crate::fact::{FactSink, GcId, GcRoot, GcWeakElement};
-use crate::input::{self, Hears, Input, Needs, RUNTIME};
+use crate::input::{self, Input, Needs, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The subject of an event about roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum RootsAction {
     /// Stacks, handles, the finalizer queue.
     Roots,
     /// COM callable wrappers.
@@ -25,14 +25,14 @@ pub enum Action {
     WeakElements,
 }
 
-impl input::Action for Action {
+impl input::Action for RootsAction {
     fn needs(self) -> Needs {
         match self {
-            Action::Roots => Needs::Rows(&["RootedNodeAddress", "GCRootKind", "GCRootFlag", "GCRootID"]),
-            Action::ComRoots => Needs::Rows(&["GCRootID", "ObjectID"]),
-            Action::WeakElements => Needs::Rows(&["GCKeyNodeID", "GCValueNodeID", "GCRootID"]),
+            RootsAction::Roots => Needs::Rows(&["RootedNodeAddress", "GCRootKind", "GCRootFlag", "GCRootID"]),
+            RootsAction::ComRoots => Needs::Rows(&["GCRootID", "ObjectID"]),
+            RootsAction::WeakElements => Needs::Rows(&["GCKeyNodeID", "GCValueNodeID", "GCRootID"]),
             // Static roots hold names, so that their rows vary in size.
-            Action::StaticRoots => Needs::Fields,
+            RootsAction::StaticRoots => Needs::Fields,
         }
     }
 }
@@ -42,33 +42,33 @@ impl input::Action for Action {
 pub struct Roots;
 
 impl Tracker for Roots {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = RootsAction;
+    const EVENTS: &'static [ProviderEvents<RootsAction>] = &[ProviderEvents {
         provider: RUNTIME,
         events: &[
-            ("GCBulkRootEdge", Action::Roots),
-            ("GCBulkRootCCW", Action::ComRoots),
-            ("GCBulkRootStaticVar", Action::StaticRoots),
-            ("GCBulkRootConditionalWeakTableElementEdge", Action::WeakElements),
+            ("GCBulkRootEdge", RootsAction::Roots),
+            ("GCBulkRootCCW", RootsAction::ComRoots),
+            ("GCBulkRootStaticVar", RootsAction::StaticRoots),
+            ("GCBulkRootConditionalWeakTableElementEdge", RootsAction::WeakElements),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: RootsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;
         runtimes.event(input, Moment::Within, profiled, sink, |runtime, sink| event(action, input, runtime, sink));
     }
 }
 
 /// An event of a walk of the heap.
-fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
-    if action == Action::StaticRoots {
+fn event(action: RootsAction, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+    if action == RootsAction::StaticRoots {
         return static_roots(input, runtime, sink);
     }
     let Some(rows) = input.rows else { return };
     let row = &mut runtime.open_collection().row;
     let gc_id = row.gc_id;
     match action {
-        Action::Roots => {
+        RootsAction::Roots => {
             row.root_count += rows.len() as u64;
             for [object_id, kind, flags, root_id] in rows.values() {
                 let (root_kind, root_flags) = (enum_names::event_root_kind(kind), flags as u32);
@@ -77,18 +77,18 @@ fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mu
                 sink.add(&GcRoot { gc_id, object_id, root_kind, root_flags, root_flags_text, root_id, name });
             }
         }
-        Action::ComRoots => {
+        RootsAction::ComRoots => {
             row.root_count += rows.len() as u64;
             for [root_id, object_id] in rows.values() {
                 sink.add(&GcRoot { gc_id, object_id, root_kind: "com", root_id, ..GcRoot::default() });
             }
         }
-        Action::WeakElements => {
+        RootsAction::WeakElements => {
             for [key_object_id, value_object_id, root_id] in rows.values() {
                 sink.add(&GcWeakElement { gc_id, key_object_id, value_object_id, root_id });
             }
         }
-        Action::StaticRoots => {}
+        RootsAction::StaticRoots => {}
     }
 }
 

@@ -79,7 +79,7 @@ impl Runtimes {
 
     /// The collections of the runtime that wrote an event, with its place among all, for trackers that only look at
     /// them.
-    pub fn of(&mut self, input: &Input<'_>) -> Option<(usize, &mut EventGcTracker)> {
+    pub fn runtime_of(&mut self, input: &Input<'_>) -> Option<(usize, &mut EventGcTracker)> {
         let mut all = self.list.iter_mut().enumerate();
         all.find(|(_, runtime)| runtime.is_of(input.process(), input.clr_instance_id))
     }
@@ -113,7 +113,7 @@ impl Runtimes {
             abandoned += runtime.abandoned;
             running += runtime.running;
             left_out += runtime.bounds_left_out;
-            pauses += runtime.pauses_given_up();
+            pauses += runtime.pauses_dropped();
         }
         let mut report = |severity, code, count: u64, message: &str| {
             if count > 0 {

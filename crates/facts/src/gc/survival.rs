@@ -3,13 +3,13 @@
 use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::fact::{FactSink, GcGenerationRange, range_phase};
-use crate::input::{self, Hears, Input, Needs, RUNTIME};
+use crate::input::{self, Input, Needs, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The subject of an event about ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum SurvivalAction {
     /// Memory that survived where it was.
     Surviving,
     /// Memory that survived and moved.
@@ -18,20 +18,20 @@ pub enum Action {
     Bound,
 }
 
-impl input::Action for Action {
+impl input::Action for SurvivalAction {
     fn needs(self) -> Needs {
         match self {
-            Action::Surviving => Needs::Rows(&["RangeBase", "RangeLength"]),
-            Action::Moved => Needs::Rows(&["OldRangeBase", "NewRangeBase", "RangeLength"]),
-            Action::Bound => Needs::Fields,
+            SurvivalAction::Surviving => Needs::Rows(&["RangeBase", "RangeLength"]),
+            SurvivalAction::Moved => Needs::Rows(&["OldRangeBase", "NewRangeBase", "RangeLength"]),
+            SurvivalAction::Bound => Needs::Fields,
         }
     }
 }
 
-impl Action {
+impl SurvivalAction {
     /// The moment of its event in a collection.
     pub fn moment(self) -> Moment {
-        if self == Action::Bound { Moment::Bounds } else { Moment::Within }
+        if self == SurvivalAction::Bound { Moment::Bounds } else { Moment::Within }
     }
 }
 
@@ -40,31 +40,31 @@ impl Action {
 pub struct Survival;
 
 impl Tracker for Survival {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = SurvivalAction;
+    const EVENTS: &'static [ProviderEvents<SurvivalAction>] = &[ProviderEvents {
         provider: RUNTIME,
         events: &[
-            ("GCBulkSurvivingObjectRanges", Action::Surviving),
-            ("GCBulkMovedObjectRanges", Action::Moved),
-            ("GCGenerationRange", Action::Bound),
+            ("GCBulkSurvivingObjectRanges", SurvivalAction::Surviving),
+            ("GCBulkMovedObjectRanges", SurvivalAction::Moved),
+            ("GCGenerationRange", SurvivalAction::Bound),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: SurvivalAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;
         runtimes.event(input, action.moment(), profiled, sink, |runtime, _| event(action, input, runtime));
     }
 }
 
 /// An event of a collection. It becomes facts when the collection is over.
-fn event(action: Action, input: &Input<'_>, runtime: &mut Runtime<'_>) {
+fn event(action: SurvivalAction, input: &Input<'_>, runtime: &mut Runtime<'_>) {
     if input.rows.is_some_and(|rows| rows.is_short()) {
         runtime.open_collection().row.touches_gap = true;
     }
     match (action, input.rows) {
-        (Action::Surviving, Some(rows)) => runtime.open_collection().ranges.survived(rows.values()),
-        (Action::Moved, Some(rows)) => runtime.open_collection().ranges.moved(rows.values()),
-        (Action::Bound, _) => {
+        (SurvivalAction::Surviving, Some(rows)) => runtime.open_collection().ranges.survived(rows.values()),
+        (SurvivalAction::Moved, Some(rows)) => runtime.open_collection().ranges.moved(rows.values()),
+        (SurvivalAction::Bound, _) => {
             let phase = range_phase(!runtime.collections.is_starting(input.capture_thread()));
             runtime.open_collection().ranges.bound(GcGenerationRange {
                 gc_id: 0,

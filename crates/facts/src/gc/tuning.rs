@@ -4,18 +4,18 @@
 
 use super::event_collections::EventGcTracker;
 use crate::fact::{FactSink, GcTuning};
-use crate::input::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum TuningAction {
     /// Values in the layout of its name.
     Values,
 }
 
-impl input::Action for Action {}
+impl input::Action for TuningAction {}
 
 #[derive(Clone, Copy)]
 enum Type {
@@ -134,18 +134,18 @@ fn value(bytes: &mut &[u8], kind: Type) -> Option<f64> {
 pub struct Tuning;
 
 impl Tracker for Tuning {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] =
-        &[Hears { provider: RUNTIME, events: &[("GCDynamicEvent", Action::Values)] }];
+    type Action = TuningAction;
+    const EVENTS: &'static [ProviderEvents<TuningAction>] =
+        &[ProviderEvents { provider: RUNTIME, events: &[("GCDynamicEvent", TuningAction::Values)] }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        event(action, input, shared.runtimes.of(input), sink);
+    fn event(&mut self, action: TuningAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        event(action, input, shared.runtimes.runtime_of(input), sink);
     }
 }
 
 /// GCDynamicEvent.
 fn event(
-    Action::Values: Action,
+    TuningAction::Values: TuningAction,
     input: &Input<'_>,
     runtime: Option<(usize, &mut EventGcTracker)>,
     sink: &mut impl FactSink,

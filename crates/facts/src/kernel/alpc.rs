@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use crate::fact::{Alpc, FactSink};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum AlpcAction {
     /// A message is sent.
     Send,
     /// A message is received.
@@ -22,7 +22,7 @@ pub enum Action {
     Unwait,
 }
 
-impl input::Action for Action {
+impl input::Action for AlpcAction {
     fn needs_others(self) -> bool {
         true
     }
@@ -34,19 +34,19 @@ const MAX_TEXT: usize = 16 << 20;
 
 /// The key of an open row: a message by its number, or a wait by its thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Of {
+enum AlpcKey {
     Message(u32),
     Thread(u64),
 }
 
 /// A message or a wait: its row, but for the text.
 #[derive(Debug)]
-struct Open {
+struct OpenAlpc {
     row: Alpc<'static>,
     port: Option<String>,
 }
 
-impl Open {
+impl OpenAlpc {
     fn report(&self, sink: &mut impl FactSink) {
         sink.add(&Alpc { port_name: self.port.as_deref(), ..self.row });
     }
@@ -55,7 +55,7 @@ impl Open {
 /// Messages that are on their way, and waits.
 #[derive(Debug, Default)]
 pub struct Messages {
-    open: HashMap<Of, Open, RandomState>,
+    open: HashMap<AlpcKey, OpenAlpc, RandomState>,
     text: usize,
     /// The number of rows that were reported before their end, because too many were open.
     unkept: u64,
@@ -65,7 +65,7 @@ impl Messages {
     /// Events were lost (`is_lost`), or the recording ends: what is open may have ended unseen.
     fn take_all(&mut self, is_lost: bool, sink: &mut impl FactSink) {
         self.text = 0;
-        let mut open: Vec<(Of, Open)> = self.open.drain().collect();
+        let mut open: Vec<(AlpcKey, OpenAlpc)> = self.open.drain().collect();
         open.sort_unstable_by_key(|(of, open)| (open.row.start_ts_ns, open.row.thread_id, open.row.kind, *of));
         for (_, open) in &mut open {
             open.row.touches_gap |= is_lost;
@@ -73,7 +73,7 @@ impl Messages {
         }
     }
 
-    fn begin(&mut self, of: Of, row: Alpc<'static>, port: Option<&str>, sink: &mut impl FactSink) {
+    fn begin(&mut self, of: AlpcKey, row: Alpc<'static>, port: Option<&str>, sink: &mut impl FactSink) {
         self.text += port.map_or(0, str::len);
         if self.open.len() >= MAX_OPEN || self.text > MAX_TEXT {
             self.unkept += self.open.len() as u64;
@@ -81,13 +81,13 @@ impl Messages {
             self.text = port.map_or(0, str::len);
         }
         // The number is used again: the end of what it was used for before is not in the recording.
-        if let Some(before) = self.open.insert(of, Open { row, port: port.map(str::to_owned) }) {
+        if let Some(before) = self.open.insert(of, OpenAlpc { row, port: port.map(str::to_owned) }) {
             self.text -= before.port.as_deref().map_or(0, str::len);
             before.report(sink);
         }
     }
 
-    fn end(&mut self, of: Of, ts_ns: i64, change: impl FnOnce(&mut Alpc<'static>), sink: &mut impl FactSink) {
+    fn end(&mut self, of: AlpcKey, ts_ns: i64, change: impl FnOnce(&mut Alpc<'static>), sink: &mut impl FactSink) {
         // An end from before the beginning is that of another one.
         if self.open.get(&of).is_some_and(|open| open.row.start_ts_ns <= ts_ns)
             && let Some(mut open) = self.open.remove(&of)
@@ -101,19 +101,19 @@ impl Messages {
 }
 
 impl Tracker for Messages {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = AlpcAction;
+    const EVENTS: &'static [ProviderEvents<AlpcAction>] = &[ProviderEvents {
         provider: "Windows-Kernel-Alpc",
         events: &[
-            ("SendMessage", Action::Send),
-            ("ReceiveMessage", Action::Receive),
-            ("WaitForReply", Action::Wait("reply_wait")),
-            ("WaitForNewMessage", Action::Wait("message_wait")),
-            ("Unwait", Action::Unwait),
+            ("SendMessage", AlpcAction::Send),
+            ("ReceiveMessage", AlpcAction::Receive),
+            ("WaitForReply", AlpcAction::Wait("reply_wait")),
+            ("WaitForNewMessage", AlpcAction::Wait("message_wait")),
+            ("Unwait", AlpcAction::Unwait),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: AlpcAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let (ts_ns, process_id, thread_id) = (input.ts_ns(), input.process_id(), input.thread_id());
         let message_id: Option<u32> = input.fields.small("MessageId");
         let row = Alpc {
@@ -124,22 +124,22 @@ impl Tracker for Messages {
             callsite_id: input.callsite_id,
             ..Alpc::default()
         };
-        let message = Of::Message(message_id.unwrap_or_default());
+        let message = AlpcKey::Message(message_id.unwrap_or_default());
         match action {
-            Action::Send => self.begin(message, Alpc { kind: "message", ..row }, None, sink),
-            Action::Receive => {
+            AlpcAction::Send => self.begin(message, Alpc { kind: "message", ..row }, None, sink),
+            AlpcAction::Receive => {
                 let received = |row: &mut Alpc<'_>| {
                     (row.receiver_process_id, row.receiver_thread_id) = (Some(process_id), Some(thread_id));
                 };
                 self.end(message, ts_ns, received, sink);
             }
-            Action::Wait(kind) => {
+            AlpcAction::Wait(kind) => {
                 let port = input.fields.text("PortName").filter(|name| !name.is_empty());
-                self.begin(Of::Thread(thread_id), Alpc { kind, ..row }, port, sink);
+                self.begin(AlpcKey::Thread(thread_id), Alpc { kind, ..row }, port, sink);
             }
-            Action::Unwait => {
+            AlpcAction::Unwait => {
                 let status = input.fields.small("Status");
-                self.end(Of::Thread(thread_id), ts_ns, |row| row.status = status, sink);
+                self.end(AlpcKey::Thread(thread_id), ts_ns, |row| row.status = status, sink);
             }
         }
     }
@@ -148,8 +148,8 @@ impl Tracker for Messages {
         self.take_all(cut.is_lost(), sink);
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp {
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped {
             code: "too_many_messages",
             count: self.unkept,
             message: "too many concurrent messages and waits of ALPC; ends missing in the table alpc",

@@ -3,49 +3,49 @@
 use tracequet_trace::time::Clock;
 
 use crate::fact::{DiskIo, FactSink, PageFault};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum DiskAction {
     /// A request is done.
     Done(&'static str),
     /// A page is there.
     Fault,
 }
 
-impl input::Action for Action {}
+impl input::Action for DiskAction {}
 
 /// Requests to disks, and page faults.
 #[derive(Debug, Default)]
 pub struct Disk;
 
 impl Tracker for Disk {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears {
+    type Action = DiskAction;
+    const EVENTS: &'static [ProviderEvents<DiskAction>] = &[
+        ProviderEvents {
             provider: "Windows-Kernel-DiskIo",
             events: &[
-                ("Read", Action::Done("read")),
-                ("Write", Action::Done("write")),
-                ("FlushBuffers", Action::Done("flush")),
+                ("Read", DiskAction::Done("read")),
+                ("Write", DiskAction::Done("write")),
+                ("FlushBuffers", DiskAction::Done("flush")),
             ],
         },
-        Hears { provider: "Windows-Kernel-PageFault", events: &[("HardFault", Action::Fault)] },
+        ProviderEvents { provider: "Windows-Kernel-PageFault", events: &[("HardFault", DiskAction::Fault)] },
     ];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: DiskAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         event(action, input, shared.clock.as_ref(), sink);
     }
 }
 
 /// An event becomes a row. The clock gives the length of the response time, which is in ticks.
-fn event(action: Action, input: &Input<'_>, clock: Option<&Clock>, sink: &mut impl FactSink) {
+fn event(action: DiskAction, input: &Input<'_>, clock: Option<&Clock>, sink: &mut impl FactSink) {
     let end_ts_ns = input.ts_ns();
     match action {
-        Action::Done(kind) => {
+        DiskAction::Done(kind) => {
             let ticks = input.fields.number("HighResResponseTime").and_then(|ticks| i64::try_from(ticks).ok());
             let length =
                 clock.zip(ticks).and_then(|(clock, ticks)| Clock { sync_ticks: 0, ..*clock }.since_start(ticks));
@@ -64,7 +64,7 @@ fn event(action: Action, input: &Input<'_>, clock: Option<&Clock>, sink: &mut im
                 irp_flags: input.number("IrpFlags") as u32,
             });
         }
-        Action::Fault => {
+        DiskAction::Fault => {
             let ticks = input.fields.number("InitialTime").filter(|ticks| *ticks != 0);
             let ticks = ticks.and_then(|ticks| i64::try_from(ticks).ok());
             let start = clock.zip(ticks).and_then(|(clock, ticks)| clock.since_start(ticks));

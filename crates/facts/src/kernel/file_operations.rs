@@ -5,13 +5,13 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use crate::fact::{FactSink, FileIo};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum FileOperationsAction {
     /// An operation begins, by this word of the table.
     Begin(&'static str),
     /// The path of one that is of this kind: an event of its own, beside that of its beginning.
@@ -20,7 +20,7 @@ pub enum Action {
     End,
 }
 
-impl input::Action for Action {
+impl input::Action for FileOperationsAction {
     fn needs_others(self) -> bool {
         true
     }
@@ -32,14 +32,14 @@ const MAX_TEXT: usize = 16 << 20;
 
 /// An operation: its row, but for the text.
 #[derive(Debug)]
-struct Open {
+struct OpenFileOperation {
     row: FileIo<'static>,
     path: String,
     /// Only its path was seen so far.
     is_path: bool,
 }
 
-impl Open {
+impl OpenFileOperation {
     /// Whether another event of the same packet may be of the same operation: the event of its beginning and that of
     /// its path.
     fn goes_with(&self, row: &FileIo<'_>) -> bool {
@@ -57,7 +57,7 @@ impl Open {
 /// The open operations, by their I/O request packets.
 #[derive(Debug, Default)]
 pub struct FileOperations {
-    open: HashMap<u64, Open, RandomState>,
+    open: HashMap<u64, OpenFileOperation, RandomState>,
     text: usize,
     /// Operations that were reported before their end, because too many were open.
     unkept: u64,
@@ -87,7 +87,7 @@ impl FileOperations {
             self.text = path.len();
         }
         // The packet is used again: the end of what it was used for before is not in the recording.
-        if let Some(before) = self.open.insert(irp, Open { row, path, is_path }) {
+        if let Some(before) = self.open.insert(irp, OpenFileOperation { row, path, is_path }) {
             self.text -= before.path.len();
             before.report(sink);
         }
@@ -106,35 +106,35 @@ impl FileOperations {
 }
 
 impl Tracker for FileOperations {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = FileOperationsAction;
+    const EVENTS: &'static [ProviderEvents<FileOperationsAction>] = &[ProviderEvents {
         provider: "Windows-Kernel-FileIo",
         events: &[
-            ("Create", Action::Begin("create")),
-            ("Read", Action::Begin("read")),
-            ("Write", Action::Begin("write")),
-            ("Flush", Action::Begin("flush")),
-            ("Cleanup", Action::Begin("cleanup")),
-            ("Close", Action::Begin("close")),
-            ("QueryInfo", Action::Begin("query_info")),
-            ("SetInfo", Action::Begin("set_info")),
-            ("Delete", Action::Begin("delete")),
-            ("Rename", Action::Begin("rename")),
-            ("DirEnum", Action::Begin("list_directory")),
-            ("DirNotify", Action::Begin("watch_directory")),
-            ("FSControl", Action::Begin("control")),
-            ("DeletePath", Action::Path("delete")),
-            ("RenamePath", Action::Path("rename")),
-            ("SetLinkPath", Action::Path("set_link")),
-            ("OperationEnd", Action::End),
+            ("Create", FileOperationsAction::Begin("create")),
+            ("Read", FileOperationsAction::Begin("read")),
+            ("Write", FileOperationsAction::Begin("write")),
+            ("Flush", FileOperationsAction::Begin("flush")),
+            ("Cleanup", FileOperationsAction::Begin("cleanup")),
+            ("Close", FileOperationsAction::Begin("close")),
+            ("QueryInfo", FileOperationsAction::Begin("query_info")),
+            ("SetInfo", FileOperationsAction::Begin("set_info")),
+            ("Delete", FileOperationsAction::Begin("delete")),
+            ("Rename", FileOperationsAction::Begin("rename")),
+            ("DirEnum", FileOperationsAction::Begin("list_directory")),
+            ("DirNotify", FileOperationsAction::Begin("watch_directory")),
+            ("FSControl", FileOperationsAction::Begin("control")),
+            ("DeletePath", FileOperationsAction::Path("delete")),
+            ("RenamePath", FileOperationsAction::Path("rename")),
+            ("SetLinkPath", FileOperationsAction::Path("set_link")),
+            ("OperationEnd", FileOperationsAction::End),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: FileOperationsAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let irp = input.number("Irp");
         match action {
-            Action::Begin(kind) | Action::Path(kind) => {
-                let is_path = action == Action::Path(kind);
+            FileOperationsAction::Begin(kind) | FileOperationsAction::Path(kind) => {
+                let is_path = action == FileOperationsAction::Path(kind);
                 let path = input.fields.text("OpenPath").or(input.fields.text("FileName")).unwrap_or_default();
                 let row = FileIo {
                     start_ts_ns: input.ts_ns(),
@@ -154,7 +154,7 @@ impl Tracker for FileOperations {
                 }
                 self.begin(irp, row, path, is_path, sink);
             }
-            Action::End => {
+            FileOperationsAction::End => {
                 // An end from before the beginning is that of another operation.
                 if self.open.get(&irp).is_some_and(|open| open.row.start_ts_ns <= input.ts_ns())
                     && let Some(mut ended) = self.open.remove(&irp)
@@ -173,8 +173,8 @@ impl Tracker for FileOperations {
         self.take_all(cut.is_lost(), sink);
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp {
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped {
             code: "too_many_operations",
             count: self.unkept,
             message: "too many concurrent operations on files; ends missing in the table file_io",

@@ -3,14 +3,14 @@
 use tracequet_trace::reader::ProcessKey;
 
 use crate::fact::{FactSink, File};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::listed::Listed;
 use crate::shared::Shared;
-use crate::tracker::{GivenUp, Tracker};
+use crate::tracker::{Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum FilesAction {
     /// A file gets a key.
     Create,
     /// The key is free.
@@ -19,7 +19,7 @@ pub enum Action {
     Listed,
 }
 
-impl input::Action for Action {
+impl input::Action for FilesAction {
     fn is_reference(self) -> bool {
         true
     }
@@ -38,29 +38,29 @@ pub struct Files {
 }
 
 impl Tracker for Files {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = FilesAction;
+    const EVENTS: &'static [ProviderEvents<FilesAction>] = &[ProviderEvents {
         provider: "Windows-Kernel-FileIo",
         events: &[
-            ("Name", Action::Listed),
-            ("FileCreate", Action::Create),
-            ("FileDelete", Action::Delete),
-            ("FileRundown", Action::Listed),
+            ("Name", FilesAction::Listed),
+            ("FileCreate", FilesAction::Create),
+            ("FileDelete", FilesAction::Delete),
+            ("FileRundown", FilesAction::Listed),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn event(&mut self, action: FilesAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let (file_key, path) = (input.number("FileKey"), input.text("FileName"));
         // Keys are those of the machine.
         let id = (ProcessKey::default(), file_key);
-        if action == Action::Create || self.list.get(id).is_some_and(|known| known.path != path) {
+        if action == FilesAction::Create || self.list.get(id).is_some_and(|known| known.path != path) {
             self.list.gone(id);
         }
         let row = File { file_key, ..File::default() };
         let known = self.list.known(id, path.len(), || Known { row, path: path.to_owned() });
         match (action, known) {
-            (Action::Create, Some(known)) => known.row.create_ts_ns = Some(input.ts_ns()),
-            (Action::Delete, Some(known)) => {
+            (FilesAction::Create, Some(known)) => known.row.create_ts_ns = Some(input.ts_ns()),
+            (FilesAction::Delete, Some(known)) => {
                 known.row.delete_ts_ns = Some(input.ts_ns());
                 self.list.gone(id);
             }
@@ -74,7 +74,7 @@ impl Tracker for Files {
         }
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp { code: "too_many_files", count: self.list.lost, message: "too many files to remember" }]
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped { code: "too_many_files", count: self.list.lost, message: "too many files to remember" }]
     }
 }

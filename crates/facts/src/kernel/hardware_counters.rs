@@ -4,13 +4,13 @@ use tracequet_trace::event::value::Value;
 use tracequet_trace::reader::counters;
 
 use crate::fact::{FactSink, HardwareCounter, HardwareSample};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum HardwareCountersAction {
     /// Names of the counters in headers.
     Names,
     /// The interval at which a source is sampled.
@@ -19,7 +19,7 @@ pub enum Action {
     Sample,
 }
 
-impl input::Action for Action {}
+impl input::Action for HardwareCountersAction {}
 
 /// Hardware counters.
 #[derive(Debug, Default)]
@@ -32,33 +32,33 @@ pub struct HardwareCounters {
 const MAX_SOURCES: usize = 1 << 12;
 
 /// The hardware counters in the header of an event.
-pub fn of(input: &Input<'_>) -> Vec<u64> {
+pub fn counters_of(input: &Input<'_>) -> Vec<u64> {
     counters(input.event.raw.counters).collect()
 }
 
 impl Tracker for HardwareCounters {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = HardwareCountersAction;
+    const EVENTS: &'static [ProviderEvents<HardwareCountersAction>] = &[ProviderEvents {
         provider: "Windows-Kernel-PerfInfo",
         events: &[
-            ("PmcCounterConfig", Action::Names),
-            ("SetInterval", Action::Interval),
-            ("IntervalStart", Action::Interval),
-            ("PmcCounterProfile", Action::Sample),
+            ("PmcCounterConfig", HardwareCountersAction::Names),
+            ("SetInterval", HardwareCountersAction::Interval),
+            ("IntervalStart", HardwareCountersAction::Interval),
+            ("PmcCounterProfile", HardwareCountersAction::Sample),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: HardwareCountersAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let ts_ns = input.ts_ns();
         match action {
-            Action::Names => {
+            HardwareCountersAction::Names => {
                 let Value::List(names) = input.fields.get("CounterNames") else { return };
                 for (name, counter_index) in names.iter().zip(1..) {
                     let (name, counter_index) = (name.as_str(), Some(counter_index));
                     sink.add(&HardwareCounter { ts_ns, kind: "counted", counter_index, name, ..Default::default() });
                 }
             }
-            Action::Interval => {
+            HardwareCountersAction::Interval => {
                 let (source, interval) = (input.number("Source") as u32, input.number("NewInterval") as u32);
                 if self.known.contains(&(source, interval)) || self.known.len() >= MAX_SOURCES {
                     return;
@@ -75,7 +75,7 @@ impl Tracker for HardwareCounters {
                     ..Default::default()
                 });
             }
-            Action::Sample => {
+            HardwareCountersAction::Sample => {
                 let processor = input.event.raw.processor;
                 sink.add(&HardwareSample {
                     ts_ns,

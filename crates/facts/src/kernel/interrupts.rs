@@ -13,13 +13,13 @@ use tracequet_trace::time::Clock;
 use super::kernel_images::KernelImages;
 use super::nesting::Nesting;
 use crate::fact::{FactSink, Interrupt};
-use crate::input::{self, Hears, Input, Needs};
+use crate::input::{self, Input, Needs, ProviderEvents};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum InterruptsAction {
     /// A routine ended; the word of the table for it.
     Ended(&'static str),
     /// A processor switches to another thread.
@@ -32,18 +32,18 @@ pub enum Action {
     Listed,
 }
 
-impl input::Action for Action {
+impl input::Action for InterruptsAction {
     fn needs(self) -> Needs {
         // Of a switch only which thread it is about.
-        if self == Action::Switch { Needs::Header } else { Needs::Fields }
+        if self == InterruptsAction::Switch { Needs::Header } else { Needs::Fields }
     }
 
     fn is_reference(self) -> bool {
-        matches!(self, Action::Load | Action::Unload | Action::Listed)
+        matches!(self, InterruptsAction::Load | InterruptsAction::Unload | InterruptsAction::Listed)
     }
 
     fn needs_others(self) -> bool {
-        matches!(self, Action::Switch)
+        matches!(self, InterruptsAction::Switch)
     }
 }
 
@@ -143,45 +143,46 @@ fn start(input: &Input<'_>, clock: &Clock) -> Option<i64> {
 }
 
 impl Tracker for Interrupts {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears {
+    type Action = InterruptsAction;
+    const EVENTS: &'static [ProviderEvents<InterruptsAction>] = &[
+        ProviderEvents {
             provider: "Windows-Kernel-PerfInfo",
             events: &[
-                ("Isr", Action::Ended("isr")),
-                ("IsrMsi", Action::Ended("msi_isr")),
-                ("Dpc", Action::Ended("dpc")),
-                ("ThreadedDpc", Action::Ended("threaded_dpc")),
-                ("TimerDpc", Action::Ended("timer_dpc")),
-                ("IoTimer", Action::Ended("io_timer")),
+                ("Isr", InterruptsAction::Ended("isr")),
+                ("IsrMsi", InterruptsAction::Ended("msi_isr")),
+                ("Dpc", InterruptsAction::Ended("dpc")),
+                ("ThreadedDpc", InterruptsAction::Ended("threaded_dpc")),
+                ("TimerDpc", InterruptsAction::Ended("timer_dpc")),
+                ("IoTimer", InterruptsAction::Ended("io_timer")),
             ],
         },
-        Hears { provider: "Windows-Kernel-Thread", events: &[("CSwitch", Action::Switch)] },
-        Hears {
+        ProviderEvents { provider: "Windows-Kernel-Thread", events: &[("CSwitch", InterruptsAction::Switch)] },
+        ProviderEvents {
             provider: "Windows-Kernel-Image",
             events: &[
-                ("Load", Action::Load),
-                ("Unload", Action::Unload),
-                ("DCStart", Action::Listed),
-                ("DCEnd", Action::Listed),
+                ("Load", InterruptsAction::Load),
+                ("Unload", InterruptsAction::Unload),
+                ("DCStart", InterruptsAction::Listed),
+                ("DCEnd", InterruptsAction::Listed),
             ],
         },
     ];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: InterruptsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         match action {
-            Action::Ended(kind) => self.ended(kind, input, shared, sink),
-            Action::Switch => {
+            InterruptsAction::Ended(kind) => self.ended(kind, input, shared, sink),
+            InterruptsAction::Switch => {
                 let running = Some((input.process_id(), input.thread_id()));
                 if let Some(processor) = self.processor(input.event.raw.processor) {
                     processor.running = running;
                 }
             }
             // Modules of the kernel belong to no process.
-            Action::Load | Action::Unload | Action::Listed if input.process_id() != 0 => {}
-            Action::Load => self.images.load(input.number("ImageBase"), input.number("ImageSize")),
-            Action::Unload => self.images.unload(input.number("ImageBase")),
-            Action::Listed => self.images.listed(input.number("ImageBase"), input.number("ImageSize")),
+            InterruptsAction::Load | InterruptsAction::Unload | InterruptsAction::Listed if input.process_id() != 0 => {
+            }
+            InterruptsAction::Load => self.images.load(input.number("ImageBase"), input.number("ImageSize")),
+            InterruptsAction::Unload => self.images.unload(input.number("ImageBase")),
+            InterruptsAction::Listed => self.images.listed(input.number("ImageBase"), input.number("ImageSize")),
         }
     }
 
@@ -196,10 +197,10 @@ impl Tracker for Interrupts {
         self.release(sink);
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
+    fn dropped(&self) -> Vec<Dropped> {
         let message = "too many interrupts before the modules of the kernel are listed; module_id is missing in the \
             table interrupt";
-        let unkept = GivenUp { code: "too_many_interrupts", count: self.unkept, message };
-        vec![unkept, GivenUp::modules(self.images.lost)]
+        let unkept = Dropped { code: "too_many_interrupts", count: self.unkept, message };
+        vec![unkept, Dropped::modules(self.images.lost)]
     }
 }

@@ -20,18 +20,18 @@ use foldhash::fast::RandomState;
 use tracequet_trace::error::{Problem, Severity};
 
 use crate::fact::{CallsiteId, ContextSwitch, FactSink, ThreadTime};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum LinuxSwitchesAction {
     /// A thread was switched out and in.
     Switch,
 }
 
-impl input::Action for Action {}
+impl input::Action for LinuxSwitchesAction {}
 
 /// Which moment an event has the time of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,11 +137,11 @@ impl LinuxSwitches {
 }
 
 impl Tracker for LinuxSwitches {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] =
-        &[Hears { provider: "Universal.Events", events: &[("cswitch", Action::Switch)] }];
+    type Action = LinuxSwitchesAction;
+    const EVENTS: &'static [ProviderEvents<LinuxSwitchesAction>] =
+        &[ProviderEvents { provider: "Universal.Events", events: &[("cswitch", LinuxSwitchesAction::Switch)] }];
 
-    fn event(&mut self, _: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, _: LinuxSwitchesAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let frequency = shared.clock.map_or(1, |clock| clock.frequency.max(1));
         let waited_ns = u128::from(input.number("Value")) * 1_000_000_000 / frequency.unsigned_abs() as u128;
         let (thread, processor) = ((input.process_id(), input.thread_id()), input.event.raw.processor);
@@ -192,8 +192,8 @@ impl Tracker for LinuxSwitches {
         }
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
+    fn dropped(&self) -> Vec<Dropped> {
         let message = "too many threads; the others have no rows `running` in the table thread_time";
-        vec![GivenUp { code: "too_many_threads", count: self.unkept, message }]
+        vec![Dropped { code: "too_many_threads", count: self.unkept, message }]
     }
 }

@@ -5,15 +5,15 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use tracequet_trace::event::value::Value;
 
 use crate::fact::{FactSink, Network};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The meaning of an event: the protocol, and the direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Action(&'static str, &'static str);
+pub struct NetworkAction(&'static str, &'static str);
 
-impl input::Action for Action {}
+impl input::Action for NetworkAction {}
 
 /// The bytes of an address as text.
 fn address(value: &Value) -> String {
@@ -29,46 +29,46 @@ fn address(value: &Value) -> String {
 pub struct Connections;
 
 impl Tracker for Connections {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears {
+    type Action = NetworkAction;
+    const EVENTS: &'static [ProviderEvents<NetworkAction>] = &[
+        ProviderEvents {
             provider: "Windows-Kernel-TcpIp",
             events: &[
-                ("SendIPv4", Action("tcp", "send")),
-                ("ReceiveIPv4", Action("tcp", "receive")),
-                ("SendIPv6", Action("tcp", "send")),
-                ("ReceiveIPv6", Action("tcp", "receive")),
-                ("ConnectIPv4", Action("tcp", "connect")),
-                ("ConnectIPv6", Action("tcp", "connect")),
-                ("AcceptIPv4", Action("tcp", "accept")),
-                ("AcceptIPv6", Action("tcp", "accept")),
-                ("DisconnectIPv4", Action("tcp", "disconnect")),
-                ("DisconnectIPv6", Action("tcp", "disconnect")),
-                ("RetransmitIPv4", Action("tcp", "retransmit")),
-                ("RetransmitIPv6", Action("tcp", "retransmit")),
-                ("ReconnectIPv4", Action("tcp", "reconnect")),
-                ("ReconnectIPv6", Action("tcp", "reconnect")),
+                ("SendIPv4", NetworkAction("tcp", "send")),
+                ("ReceiveIPv4", NetworkAction("tcp", "receive")),
+                ("SendIPv6", NetworkAction("tcp", "send")),
+                ("ReceiveIPv6", NetworkAction("tcp", "receive")),
+                ("ConnectIPv4", NetworkAction("tcp", "connect")),
+                ("ConnectIPv6", NetworkAction("tcp", "connect")),
+                ("AcceptIPv4", NetworkAction("tcp", "accept")),
+                ("AcceptIPv6", NetworkAction("tcp", "accept")),
+                ("DisconnectIPv4", NetworkAction("tcp", "disconnect")),
+                ("DisconnectIPv6", NetworkAction("tcp", "disconnect")),
+                ("RetransmitIPv4", NetworkAction("tcp", "retransmit")),
+                ("RetransmitIPv6", NetworkAction("tcp", "retransmit")),
+                ("ReconnectIPv4", NetworkAction("tcp", "reconnect")),
+                ("ReconnectIPv6", NetworkAction("tcp", "reconnect")),
             ],
         },
-        Hears {
+        ProviderEvents {
             provider: "Windows-Kernel-UdpIp",
             events: &[
-                ("SendIPv4", Action("udp", "send")),
-                ("ReceiveIPv4", Action("udp", "receive")),
-                ("SendIPv6", Action("udp", "send")),
-                ("ReceiveIPv6", Action("udp", "receive")),
+                ("SendIPv4", NetworkAction("udp", "send")),
+                ("ReceiveIPv4", NetworkAction("udp", "receive")),
+                ("SendIPv6", NetworkAction("udp", "send")),
+                ("ReceiveIPv6", NetworkAction("udp", "receive")),
             ],
         },
     ];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: NetworkAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         event(action, input, sink);
     }
 }
 
 /// An event becomes a row. The system calls the local end of a TCP connection the source in both directions; over UDP
 /// the source is the sender. Source: addresses of network cards (`SystemConfig`) in two recordings.
-fn event(Action(protocol, kind): Action, input: &Input<'_>, sink: &mut impl FactSink) {
+fn event(NetworkAction(protocol, kind): NetworkAction, input: &Input<'_>, sink: &mut impl FactSink) {
     let source_address = address(input.fields.get("SourceAddress"));
     let destination_address = address(input.fields.get("DestinationAddress"));
     let source = (source_address.as_str(), input.number("SourcePort") as u16);

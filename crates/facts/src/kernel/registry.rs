@@ -7,14 +7,14 @@ use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::time::Clock;
 
 use crate::fact::{FactSink, Registry, RegistryKey};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::listed::Listed;
 use crate::shared::Shared;
-use crate::tracker::{GivenUp, Tracker};
+use crate::tracker::{Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum RegistryAction {
     /// An operation ended; the word of the table for it.
     Ended(&'static str),
     /// A key gets a control block.
@@ -25,9 +25,9 @@ pub enum Action {
     Listed,
 }
 
-impl input::Action for Action {
+impl input::Action for RegistryAction {
     fn is_reference(self) -> bool {
-        !matches!(self, Action::Ended(_))
+        !matches!(self, RegistryAction::Ended(_))
     }
 }
 
@@ -53,20 +53,20 @@ fn start(input: &Input<'_>, clock: &Clock) -> Option<i64> {
 }
 
 impl RegistryOperations {
-    fn key(&mut self, action: Action, input: &Input<'_>) {
+    fn key(&mut self, action: RegistryAction, input: &Input<'_>) {
         let (key_handle, path) = (input.number("KeyHandle"), input.text("KeyName"));
         // Control blocks are those of the machine.
         let id = (ProcessKey::default(), key_handle);
         // The end of a control block may have no name.
-        let is_another = self.keys.get(id).is_some_and(|known| known.path != path && action != Action::Delete);
-        if action == Action::Create || is_another {
+        let is_another = self.keys.get(id).is_some_and(|known| known.path != path && action != RegistryAction::Delete);
+        if action == RegistryAction::Create || is_another {
             self.keys.gone(id);
         }
         let row = RegistryKey { key_handle, ..RegistryKey::default() };
         let known = self.keys.known(id, path.len(), || Known { row, path: path.to_owned() });
         match (action, known) {
-            (Action::Create, Some(known)) => known.row.create_ts_ns = Some(input.ts_ns()),
-            (Action::Delete, Some(known)) => {
+            (RegistryAction::Create, Some(known)) => known.row.create_ts_ns = Some(input.ts_ns()),
+            (RegistryAction::Delete, Some(known)) => {
                 known.row.delete_ts_ns = Some(input.ts_ns());
                 self.keys.gone(id);
             }
@@ -76,35 +76,35 @@ impl RegistryOperations {
 }
 
 impl Tracker for RegistryOperations {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = RegistryAction;
+    const EVENTS: &'static [ProviderEvents<RegistryAction>] = &[ProviderEvents {
         provider: "Windows-Kernel-Registry",
         events: &[
-            ("Create", Action::Ended("create")),
-            ("Open", Action::Ended("open")),
-            ("Delete", Action::Ended("delete")),
-            ("Query", Action::Ended("query")),
-            ("SetValue", Action::Ended("set_value")),
-            ("DeleteValue", Action::Ended("delete_value")),
-            ("QueryValue", Action::Ended("query_value")),
-            ("EnumerateKey", Action::Ended("enumerate_key")),
-            ("EnumerateValueKey", Action::Ended("enumerate_value")),
-            ("QueryMultipleValue", Action::Ended("query_multiple_value")),
-            ("SetInformation", Action::Ended("set_information")),
-            ("Flush", Action::Ended("flush")),
-            ("Virtualize", Action::Ended("virtualize")),
-            ("Close", Action::Ended("close")),
-            ("QuerySecurity", Action::Ended("query_security")),
-            ("SetSecurity", Action::Ended("set_security")),
-            ("KcbCreate", Action::Create),
-            ("KcbDelete", Action::Delete),
-            ("KcbRundownBegin", Action::Listed),
-            ("KcbRundownEnd", Action::Listed),
+            ("Create", RegistryAction::Ended("create")),
+            ("Open", RegistryAction::Ended("open")),
+            ("Delete", RegistryAction::Ended("delete")),
+            ("Query", RegistryAction::Ended("query")),
+            ("SetValue", RegistryAction::Ended("set_value")),
+            ("DeleteValue", RegistryAction::Ended("delete_value")),
+            ("QueryValue", RegistryAction::Ended("query_value")),
+            ("EnumerateKey", RegistryAction::Ended("enumerate_key")),
+            ("EnumerateValueKey", RegistryAction::Ended("enumerate_value")),
+            ("QueryMultipleValue", RegistryAction::Ended("query_multiple_value")),
+            ("SetInformation", RegistryAction::Ended("set_information")),
+            ("Flush", RegistryAction::Ended("flush")),
+            ("Virtualize", RegistryAction::Ended("virtualize")),
+            ("Close", RegistryAction::Ended("close")),
+            ("QuerySecurity", RegistryAction::Ended("query_security")),
+            ("SetSecurity", RegistryAction::Ended("set_security")),
+            ("KcbCreate", RegistryAction::Create),
+            ("KcbDelete", RegistryAction::Delete),
+            ("KcbRundownBegin", RegistryAction::Listed),
+            ("KcbRundownEnd", RegistryAction::Listed),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        let Action::Ended(kind) = action else { return self.key(action, input) };
+    fn event(&mut self, action: RegistryAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        let RegistryAction::Ended(kind) = action else { return self.key(action, input) };
         sink.add(&Registry {
             end_ts_ns: input.ts_ns(),
             start_ts_ns: shared.clock.as_ref().and_then(|clock| start(input, clock)),
@@ -125,8 +125,8 @@ impl Tracker for RegistryOperations {
         }
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp {
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped {
             code: "too_many_registry_keys",
             count: self.keys.lost,
             message: "too many keys of the registry to remember",

@@ -7,13 +7,13 @@ use foldhash::fast::RandomState;
 use super::hardware_counters;
 use super::thread_states::{Moment, ThreadStates};
 use crate::fact::{ContextSwitch, FactSink, ReadyThread};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum SchedulingAction {
     /// A processor switches to another thread.
     Switch,
     /// A thread may run.
@@ -24,9 +24,9 @@ pub enum Action {
     Listed,
 }
 
-impl input::Action for Action {
+impl input::Action for SchedulingAction {
     fn is_reference(self) -> bool {
-        matches!(self, Action::Start | Action::Listed)
+        matches!(self, SchedulingAction::Start | SchedulingAction::Listed)
     }
 
     fn needs_others(self) -> bool {
@@ -81,7 +81,7 @@ impl Scheduling {
             old_state,
             old_wait_reason,
             wait_time_ticks: Some(input.number("NewThreadWaitTime") as u32),
-            hardware_counters: &hardware_counters::of(input),
+            hardware_counters: &hardware_counters::counters_of(input),
         });
         // A recording that does not say which processor it was has no order of what ran.
         let Some(processor) = processor else { return };
@@ -122,23 +122,23 @@ impl Scheduling {
 }
 
 impl Tracker for Scheduling {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = SchedulingAction;
+    const EVENTS: &'static [ProviderEvents<SchedulingAction>] = &[ProviderEvents {
         provider: "Windows-Kernel-Thread",
         events: &[
-            ("CSwitch", Action::Switch),
-            ("ReadyThread", Action::Ready),
-            ("Start", Action::Start),
-            ("DCStart", Action::Listed),
+            ("CSwitch", SchedulingAction::Switch),
+            ("ReadyThread", SchedulingAction::Ready),
+            ("Start", SchedulingAction::Start),
+            ("DCStart", SchedulingAction::Listed),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: SchedulingAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         match action {
-            Action::Switch => self.switch(input, sink),
-            Action::Ready => self.ready(input, sink),
-            Action::Start => self.threads.begins(input.thread_id(), input.process_id(), sink),
-            Action::Listed => self.threads.listed(input.thread_id(), input.process_id()),
+            SchedulingAction::Switch => self.switch(input, sink),
+            SchedulingAction::Ready => self.ready(input, sink),
+            SchedulingAction::Start => self.threads.begins(input.thread_id(), input.process_id(), sink),
+            SchedulingAction::Listed => self.threads.listed(input.thread_id(), input.process_id()),
         }
     }
 
@@ -156,8 +156,8 @@ impl Tracker for Scheduling {
         }
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
+    fn dropped(&self) -> Vec<Dropped> {
         let message = "too many threads; the others have no rows in the table thread_time";
-        vec![GivenUp { code: "too_many_threads", count: self.threads.unkept, message }]
+        vec![Dropped { code: "too_many_threads", count: self.threads.unkept, message }]
     }
 }

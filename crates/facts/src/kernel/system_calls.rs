@@ -8,20 +8,20 @@ use foldhash::fast::RandomState;
 use tracequet_trace::reader::{ProcessKey, Stack};
 
 use crate::fact::{FactSink, SystemCall};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum SystemCallsAction {
     /// A call begins.
     Enter,
     /// The latest call of a thread ends.
     Exit,
 }
 
-impl input::Action for Action {}
+impl input::Action for SystemCallsAction {}
 
 /// Calls that are remembered. Beyond that all are reported as they are.
 const MAX_OPEN: usize = 1 << 16;
@@ -109,16 +109,16 @@ impl SystemCalls {
 }
 
 impl Tracker for SystemCalls {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = SystemCallsAction;
+    const EVENTS: &'static [ProviderEvents<SystemCallsAction>] = &[ProviderEvents {
         provider: "Windows-Kernel-PerfInfo",
-        events: &[("SysCallEnter", Action::Enter), ("SysCallExit", Action::Exit)],
+        events: &[("SysCallEnter", SystemCallsAction::Enter), ("SysCallExit", SystemCallsAction::Exit)],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: SystemCallsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         match action {
-            Action::Enter => self.enter(input, shared, sink),
-            Action::Exit => self.exit(input, sink),
+            SystemCallsAction::Enter => self.enter(input, shared, sink),
+            SystemCallsAction::Exit => self.exit(input, sink),
         }
     }
 
@@ -126,8 +126,8 @@ impl Tracker for SystemCalls {
         self.take_all(cut.is_lost(), sink);
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp {
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped {
             code: "too_many_system_calls",
             count: self.unkept,
             message: "too many concurrent system calls; ends missing in the table system_call",

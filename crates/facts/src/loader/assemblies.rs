@@ -6,17 +6,17 @@ use foldhash::fast::RandomState;
 use tracequet_trace::reader::ProcessKey;
 
 use crate::fact::{Assembly, FactSink};
-use crate::input::{self, Hears, Input, RUNDOWN, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNDOWN, RUNTIME};
 use crate::listed::Listed;
 use crate::shared::Shared;
-use crate::tracker::{GivenUp, Tracker};
+use crate::tracker::{Dropped, Tracker};
 
 /// Application domains with a name, at most.
 const MAX_DOMAINS: usize = 1 << 12;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum AssembliesAction {
     /// An assembly is loaded.
     Load,
     /// The assembly is unloaded.
@@ -27,7 +27,7 @@ pub enum Action {
     Domain,
 }
 
-impl input::Action for Action {
+impl input::Action for AssembliesAction {
     fn is_reference(self) -> bool {
         true
     }
@@ -57,30 +57,30 @@ impl Assemblies {
 }
 
 impl Tracker for Assemblies {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears {
+    type Action = AssembliesAction;
+    const EVENTS: &'static [ProviderEvents<AssembliesAction>] = &[
+        ProviderEvents {
             provider: RUNTIME,
             events: &[
-                ("AssemblyLoad", Action::Load),
-                ("AssemblyUnload", Action::Unload),
-                ("AppDomainLoad", Action::Domain),
+                ("AssemblyLoad", AssembliesAction::Load),
+                ("AssemblyUnload", AssembliesAction::Unload),
+                ("AppDomainLoad", AssembliesAction::Domain),
             ],
         },
-        Hears {
+        ProviderEvents {
             provider: RUNDOWN,
             events: &[
-                ("AssemblyDCStart", Action::Listed),
-                ("AssemblyDCEnd", Action::Listed),
-                ("AppDomainDCStart", Action::Domain),
-                ("AppDomainDCEnd", Action::Domain),
+                ("AssemblyDCStart", AssembliesAction::Listed),
+                ("AssemblyDCEnd", AssembliesAction::Listed),
+                ("AppDomainDCStart", AssembliesAction::Domain),
+                ("AppDomainDCEnd", AssembliesAction::Domain),
             ],
         },
     ];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn event(&mut self, action: AssembliesAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let (process, ts_ns) = (input.process(), input.ts_ns());
-        if action == Action::Domain {
+        if action == AssembliesAction::Domain {
             if self.domains.len() < MAX_DOMAINS {
                 let name = input.text("AppDomainName").to_owned();
                 self.domains.insert((process, input.number("AppDomainID")), name);
@@ -91,7 +91,7 @@ impl Tracker for Assemblies {
         let id = (process, assembly_id);
         let name = input.text("FullyQualifiedAssemblyName");
         // The rundown lists once more what was unloaded just before, at the end of a process.
-        if action == Action::Load || self.list.get(id).is_some_and(|known| known.name != name) {
+        if action == AssembliesAction::Load || self.list.get(id).is_some_and(|known| known.name != name) {
             self.list.gone(id);
         }
         let known = self.list.known(id, name.len(), || Known {
@@ -108,8 +108,8 @@ impl Tracker for Assemblies {
             flags: input.words_of("AssemblyFlagsMap", "AssemblyFlags"),
         });
         match (action, known) {
-            (Action::Load, Some(known)) => known.row.load_ts_ns = Some(ts_ns),
-            (Action::Unload, Some(known)) => known.row.unload_ts_ns = Some(ts_ns),
+            (AssembliesAction::Load, Some(known)) => known.row.load_ts_ns = Some(ts_ns),
+            (AssembliesAction::Unload, Some(known)) => known.row.unload_ts_ns = Some(ts_ns),
             _ => {}
         }
     }
@@ -121,7 +121,7 @@ impl Tracker for Assemblies {
         }
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp::modules(self.list.lost)]
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped::modules(self.list.lost)]
     }
 }

@@ -1,25 +1,25 @@
 //! Requests to the loader for assemblies, with their duration and result.
 
 use crate::fact::{AssemblyLoad, FactSink};
-use crate::input::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNTIME};
 use crate::nested::{Item, Nested};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum AssemblyLoadsAction {
     /// An assembly is requested.
     Start,
     /// The answer.
     Stop,
 }
 
-impl input::Action for Action {}
+impl input::Action for AssemblyLoadsAction {}
 
 /// A request: its row, but for the text.
 #[derive(Debug)]
-struct Open {
+struct OpenAssemblyLoad {
     row: AssemblyLoad<'static>,
     name: String,
     path: String,
@@ -27,7 +27,7 @@ struct Open {
     context: String,
 }
 
-impl Item for Open {
+impl Item for OpenAssemblyLoad {
     fn start_ts_ns(&self) -> i64 {
         self.row.start_ts_ns
     }
@@ -37,7 +37,7 @@ impl Item for Open {
     }
 }
 
-impl Open {
+impl OpenAssemblyLoad {
     fn row(&self) -> AssemblyLoad<'_> {
         AssemblyLoad {
             name: &self.name,
@@ -53,22 +53,22 @@ impl Open {
 #[derive(Debug, Default)]
 pub struct AssemblyLoads {
     /// The names may have 64 KB.
-    open: Nested<Open, 512>,
+    open: Nested<OpenAssemblyLoad, 512>,
 }
 
 impl Tracker for AssemblyLoads {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = AssemblyLoadsAction;
+    const EVENTS: &'static [ProviderEvents<AssemblyLoadsAction>] = &[ProviderEvents {
         provider: RUNTIME,
-        events: &[("AssemblyLoadStart", Action::Start), ("AssemblyLoadStop", Action::Stop)],
+        events: &[("AssemblyLoadStart", AssemblyLoadsAction::Start), ("AssemblyLoadStop", AssemblyLoadsAction::Stop)],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: AssemblyLoadsAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let thread = input.capture_thread();
         match action {
-            Action::Start => {
+            AssemblyLoadsAction::Start => {
                 let text = |name| input.text(name).to_owned();
-                let open = Open {
+                let open = OpenAssemblyLoad {
                     row: AssemblyLoad {
                         start_ts_ns: input.ts_ns(),
                         process_id: input.process_id(),
@@ -83,7 +83,7 @@ impl Tracker for AssemblyLoads {
                 };
                 self.open.begin(thread, open, |evicted| sink.add(&evicted.row()));
             }
-            Action::Stop => {
+            AssemblyLoadsAction::Stop => {
                 let name = input.text("AssemblyName");
                 let ended =
                     self.open.end(thread, input.ts_ns(), |open| open.name == name, |inner| sink.add(&inner.row()));
@@ -109,10 +109,10 @@ impl Tracker for AssemblyLoads {
         }
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp {
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped {
             code: "too_many_loads",
-            count: self.open.given_up(),
+            count: self.open.dropped(),
             message: "too many concurrent loads of assemblies; ends missing in the table assembly_load",
         }]
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use crate::enum_names;
 use crate::fact::{FactSink, MethodCompilation};
-use crate::input::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNTIME};
 use crate::nested::{Item, Nested};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum CompilationAction {
     /// The compiler begins.
     JitStart,
     /// The code is there.
@@ -22,18 +22,18 @@ pub enum Action {
     LookupStop,
 }
 
-impl input::Action for Action {}
+impl input::Action for CompilationAction {}
 
 /// A compilation: its row, but for the text.
 #[derive(Debug)]
-struct Open {
+struct OpenCompilation {
     row: MethodCompilation<'static>,
     namespace: String,
     name: String,
     signature: String,
 }
 
-impl Item for Open {
+impl Item for OpenCompilation {
     fn start_ts_ns(&self) -> i64 {
         self.row.start_ts_ns
     }
@@ -43,10 +43,10 @@ impl Item for Open {
     }
 }
 
-impl Open {
-    fn new(kind: &'static str, input: &Input<'_>) -> Open {
+impl OpenCompilation {
+    fn new(kind: &'static str, input: &Input<'_>) -> OpenCompilation {
         let text = |name| input.text(name).to_owned();
-        Open {
+        OpenCompilation {
             row: MethodCompilation { kind, ..about(input) },
             namespace: text("MethodNamespace"),
             name: text("MethodName"),
@@ -81,7 +81,7 @@ const LOOKUP: &str = "r2r";
 #[derive(Debug, Default)]
 pub struct Compilations {
     /// The names may have 64 KB.
-    open: Nested<Open, 512>,
+    open: Nested<OpenCompilation, 512>,
     lossy: LossyThreads,
     /// Whether the beginnings of lookups are reported (from .NET 5 on).
     lookups_begin: bool,
@@ -111,29 +111,30 @@ impl LossyThreads {
 }
 
 impl Tracker for Compilations {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = CompilationAction;
+    const EVENTS: &'static [ProviderEvents<CompilationAction>] = &[ProviderEvents {
         provider: RUNTIME,
         events: &[
-            ("MethodJittingStarted", Action::JitStart),
-            ("MethodLoadVerbose", Action::Loaded),
-            ("MethodLoad", Action::Loaded),
-            ("R2RGetEntryPointStart", Action::LookupStart),
-            ("R2RGetEntryPoint", Action::LookupStop),
+            ("MethodJittingStarted", CompilationAction::JitStart),
+            ("MethodLoadVerbose", CompilationAction::Loaded),
+            ("MethodLoad", CompilationAction::Loaded),
+            ("R2RGetEntryPointStart", CompilationAction::LookupStart),
+            ("R2RGetEntryPoint", CompilationAction::LookupStop),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: CompilationAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
         let method_id = input.number("MethodID");
-        let is_it = |kind: &'static str| move |open: &Open| (open.row.kind, open.row.method_id) == (kind, method_id);
+        let is_it =
+            |kind: &'static str| move |open: &OpenCompilation| (open.row.kind, open.row.method_id) == (kind, method_id);
         match action {
-            Action::JitStart | Action::LookupStart => {
-                let kind = if action == Action::JitStart { JIT } else { LOOKUP };
-                self.lookups_begin |= action == Action::LookupStart;
-                self.open.begin(thread, Open::new(kind, input), |evicted| sink.add(&evicted.row()));
+            CompilationAction::JitStart | CompilationAction::LookupStart => {
+                let kind = if action == CompilationAction::JitStart { JIT } else { LOOKUP };
+                self.lookups_begin |= action == CompilationAction::LookupStart;
+                self.open.begin(thread, OpenCompilation::new(kind, input), |evicted| sink.add(&evicted.row()));
             }
-            Action::Loaded => {
+            CompilationAction::Loaded => {
                 let ended = self.open.end(thread, ts_ns, is_it(JIT), |inner| sink.add(&inner.row()));
                 if let Some(open) = ended {
                     let tier = enum_names::optimization_tier(input.number("MethodFlags"));
@@ -148,7 +149,7 @@ impl Tracker for Compilations {
                     });
                 }
             }
-            Action::LookupStop => {
+            CompilationAction::LookupStop => {
                 let ended = self.open.end(thread, ts_ns, is_it(LOOKUP), |inner| sink.add(&inner.row()));
                 // Before .NET 5 only the end of a lookup is recorded. Later, its beginning is missing.
                 let is_lost = ended.is_none() && self.lookups_begin && self.lossy.contain(thread);
@@ -178,10 +179,10 @@ impl Tracker for Compilations {
         }
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp {
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped {
             code: "too_many_compilations",
-            count: self.open.given_up(),
+            count: self.open.dropped(),
             message: "too many concurrent compilations; ends missing in the table method_compilation",
         }]
     }

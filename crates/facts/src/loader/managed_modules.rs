@@ -5,14 +5,14 @@ use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::reader::symbols::{self, NativeKey};
 
 use crate::fact::{FactSink, ManagedModule};
-use crate::input::{self, Hears, Input, RUNDOWN, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNDOWN, RUNTIME};
 use crate::listed::Listed;
 use crate::shared::Shared;
-use crate::tracker::{GivenUp, Tracker};
+use crate::tracker::{Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum ManagedModulesAction {
     /// A module is loaded.
     Load,
     /// The module is unloaded.
@@ -21,7 +21,7 @@ pub enum Action {
     Listed,
 }
 
-impl input::Action for Action {
+impl input::Action for ManagedModulesAction {
     fn is_reference(self) -> bool {
         true
     }
@@ -108,33 +108,36 @@ impl Known {
 }
 
 impl Tracker for ManagedModules {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears {
+    type Action = ManagedModulesAction;
+    const EVENTS: &'static [ProviderEvents<ManagedModulesAction>] = &[
+        ProviderEvents {
             provider: RUNTIME,
             events: &[
-                ("ModuleLoad", Action::Load),
-                ("ModuleUnload", Action::Unload),
-                ("ModuleDCStartV2", Action::Listed),
-                ("ModuleDCEndV2", Action::Listed),
+                ("ModuleLoad", ManagedModulesAction::Load),
+                ("ModuleUnload", ManagedModulesAction::Unload),
+                ("ModuleDCStartV2", ManagedModulesAction::Listed),
+                ("ModuleDCEndV2", ManagedModulesAction::Listed),
             ],
         },
-        Hears { provider: RUNDOWN, events: &[("ModuleDCStart", Action::Listed), ("ModuleDCEnd", Action::Listed)] },
+        ProviderEvents {
+            provider: RUNDOWN,
+            events: &[("ModuleDCStart", ManagedModulesAction::Listed), ("ModuleDCEnd", ManagedModulesAction::Listed)],
+        },
     ];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn event(&mut self, action: ManagedModulesAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let id = (input.process(), input.number("ModuleID"));
         let path = input.text("ModuleILPath");
         // The rundown lists once more what was unloaded just before, at the end of a process.
-        if action == Action::Load || self.list.get(id).is_some_and(|known| known.path != path) {
+        if action == ManagedModulesAction::Load || self.list.get(id).is_some_and(|known| known.path != path) {
             self.list.gone(id);
         }
         let texts = ["ModuleILPath", "ModuleNativePath", "ManagedPdbBuildPath", "NativePdbBuildPath", "NativeBuildID"];
         let text = texts.iter().map(|name| input.text(name).len()).sum();
         let known = self.list.known(id, text, || new(input));
         match (action, known) {
-            (Action::Load, Some(known)) => known.row.load_ts_ns = Some(input.ts_ns()),
-            (Action::Unload, Some(known)) => known.row.unload_ts_ns = Some(input.ts_ns()),
+            (ManagedModulesAction::Load, Some(known)) => known.row.load_ts_ns = Some(input.ts_ns()),
+            (ManagedModulesAction::Unload, Some(known)) => known.row.unload_ts_ns = Some(input.ts_ns()),
             _ => {}
         }
     }
@@ -153,8 +156,8 @@ impl Tracker for ManagedModules {
         }
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp::modules(self.list.lost)]
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped::modules(self.list.lost)]
     }
 }
 

@@ -13,13 +13,13 @@ use super::outcome::{FIELDS as OUTCOMES, Said};
 use super::tasks::{self, TaskEvent};
 use super::work_event::{ID_ENDS, Step, WorkEvent, is_id, number};
 use crate::fact::{Activity, FactSink};
-use crate::input::{self, Hears, Input, Needs};
+use crate::input::{self, Input, Needs, ProviderEvents};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The step of work that an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum ActivitiesAction {
     /// A step of work, by its type.
     Work(WorkEvent),
     /// An event of a DiagnosticSource, which has its own name in the payload.
@@ -32,9 +32,13 @@ pub enum Action {
     Task(TaskEvent),
 }
 
-impl input::Action for Action {
+impl input::Action for ActivitiesAction {
     fn needs(self) -> Needs {
-        if matches!(self, Action::Work(_) | Action::Task(_)) { Needs::Fields } else { Needs::Header }
+        if matches!(self, ActivitiesAction::Work(_) | ActivitiesAction::Task(_)) {
+            Needs::Fields
+        } else {
+            Needs::Header
+        }
     }
 }
 
@@ -187,35 +191,39 @@ impl Activities {
 }
 
 impl Tracker for Activities {
-    type Action = Action;
+    type Action = ActivitiesAction;
     // Types are looked at one by one.
-    const HEARS: &'static [Hears<Action>] = &[];
+    const EVENTS: &'static [ProviderEvents<ActivitiesAction>] = &[];
 
     /// The step of work that events of a type are, if they are one. The events of the runtime itself have tables of
     /// their own.
-    fn action(info: &EventInfo) -> Option<Action> {
+    fn action(info: &EventInfo) -> Option<ActivitiesAction> {
         if info.provider == DIAGNOSTIC_SOURCE {
             return match info.name.as_str() {
-                "ActivityStart" => Some(Action::ActivitySource(Step::Start)),
-                "ActivityStop" => Some(Action::ActivitySource(Step::Stop)),
-                "Event" => Some(Action::DiagnosticSource),
-                name if name.contains("Activity") && name.ends_with("Start") => Some(Action::Command(Step::Start)),
-                name if name.contains("Activity") && name.ends_with("Stop") => Some(Action::Command(Step::Stop)),
+                "ActivityStart" => Some(ActivitiesAction::ActivitySource(Step::Start)),
+                "ActivityStop" => Some(ActivitiesAction::ActivitySource(Step::Stop)),
+                "Event" => Some(ActivitiesAction::DiagnosticSource),
+                name if name.contains("Activity") && name.ends_with("Start") => {
+                    Some(ActivitiesAction::Command(Step::Start))
+                }
+                name if name.contains("Activity") && name.ends_with("Stop") => {
+                    Some(ActivitiesAction::Command(Step::Stop))
+                }
                 _ => None,
             };
         }
         if let Some(task) = TaskEvent::of(info) {
-            return Some(Action::Task(task));
+            return Some(ActivitiesAction::Task(task));
         }
         let is_described = info.catalogue.is_none() && matches!(info.decoding, Decoding::Described(_));
-        is_described.then(|| WorkEvent::of(info)).flatten().map(Action::Work)
+        is_described.then(|| WorkEvent::of(info)).flatten().map(ActivitiesAction::Work)
     }
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: ActivitiesAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         match action {
-            Action::Work(work) => self.work_event(work, input, sink),
-            Action::Task(event) => self.task_event(event, input, sink),
-            Action::DiagnosticSource => {
+            ActivitiesAction::Work(work) => self.work_event(work, input, sink),
+            ActivitiesAction::Task(event) => self.task_event(event, input, sink),
+            ActivitiesAction::DiagnosticSource => {
                 // Most events are neither, and are left alone.
                 if let Some(head) = diagnostic_source::head(input.event.raw.payload)
                     && let Some((work, step)) = head.work()
@@ -223,12 +231,12 @@ impl Tracker for Activities {
                     self.diagnostic(step, &head, work, input, sink);
                 }
             }
-            Action::Command(step) => {
+            ActivitiesAction::Command(step) => {
                 if let Some(head) = diagnostic_source::head(input.event.raw.payload) {
                     self.diagnostic(step, &head, head.command(), input, sink);
                 }
             }
-            Action::ActivitySource(step) => {
+            ActivitiesAction::ActivitySource(step) => {
                 if let Some(head) = diagnostic_source::head(input.event.raw.payload) {
                     self.diagnostic(step, &head, head.name, input, sink);
                 }
@@ -240,15 +248,15 @@ impl Tracker for Activities {
         self.open.forget(cut.process, cut.is_lost(), sink);
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        let (work, unnamed) = self.open.given_up();
+    fn dropped(&self) -> Vec<Dropped> {
+        let (work, unnamed) = self.open.dropped();
         vec![
-            GivenUp {
+            Dropped {
                 code: "too_many_activities",
                 count: work,
                 message: "too many concurrent activities; ends missing in the table activity",
             },
-            GivenUp {
+            Dropped {
                 code: "too_many_kinds_of_work",
                 count: unnamed,
                 message: "too many kinds of activities; names missing in the table activity",

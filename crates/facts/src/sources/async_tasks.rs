@@ -24,14 +24,14 @@ use super::tasks::PROVIDER as TPL;
 use crate::code::methods::Names;
 use crate::code::written;
 use crate::fact::{AsyncCallsite, AsyncTask, AsyncWait, CallsiteId, FactSink};
-use crate::input::{self, Hears, Input, Needs};
+use crate::input::{self, Input, Needs, ProviderEvents};
 use crate::shared::Shared;
 use crate::threads::activity_path;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum AsyncTasksAction {
     /// A buffer of the async profiler.
     Buffer,
     /// A task is queued.
@@ -54,13 +54,13 @@ pub enum Action {
     WorkEnd,
 }
 
-impl input::Action for Action {
+impl input::Action for AsyncTasksAction {
     fn needs(self) -> Needs {
-        if self == Action::Buffer { Needs::Header } else { Needs::Fields }
+        if self == AsyncTasksAction::Buffer { Needs::Header } else { Needs::Fields }
     }
 
     fn has_callsites(self) -> bool {
-        self == Action::Buffer
+        self == AsyncTasksAction::Buffer
     }
 }
 
@@ -183,7 +183,7 @@ struct Thread {
 
 /// A wait that goes on.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenAsyncWait {
     row: AsyncWait<'static>,
     losses: u64,
 }
@@ -212,7 +212,7 @@ type ThreadKey = (ProcessKey, Source, u64);
 pub struct AsyncTasks {
     tasks: HashMap<Key, Task, RandomState>,
     threads: HashMap<ThreadKey, Thread, RandomState>,
-    waits: HashMap<Key, Vec<Open>, RandomState>,
+    waits: HashMap<Key, Vec<OpenAsyncWait>, RandomState>,
     open_waits: usize,
     /// The task that each async method awaits: the method goes on when the wait is over, whether or not the event of
     /// that is recorded.
@@ -748,14 +748,14 @@ impl AsyncTasks {
         if let Some(waiter) = goes_on {
             self.awaits.insert(key(waiter), awaited);
         }
-        self.waits.entry(key(awaited)).or_default().push(Open { row, losses: self.losses });
+        self.waits.entry(key(awaited)).or_default().push(OpenAsyncWait { row, losses: self.losses });
     }
 
     fn wait_ends(&mut self, input: &Input<'_>, sink: &mut impl FactSink) {
         let key = Key { process: input.process(), source: Source::Tpl, id: input.number("TaskID") };
         let Some(open) = self.waits.get(&key) else { return };
         // Waiters that go on are called in the order in which they came; a thread ends its own wait.
-        let of_thread = |open: &Open| open.row.kind == "blocking" && open.row.thread_id == input.thread_id();
+        let of_thread = |open: &OpenAsyncWait| open.row.kind == "blocking" && open.row.thread_id == input.thread_id();
         let at = open.iter().position(of_thread).unwrap_or_default();
         self.wait_is_over(key, at, input.thread_id(), input.ts_ns(), sink);
     }
@@ -764,7 +764,7 @@ impl AsyncTasks {
     fn wait_of_is_over(&mut self, waiter: Key, thread_id: u64, ts_ns: i64, sink: &mut impl FactSink) {
         let Some(awaited) = self.awaits.remove(&waiter) else { return };
         let key = Key { id: awaited, ..waiter };
-        let is_it = |open: &Open| open.row.task_id == Some(waiter.id);
+        let is_it = |open: &OpenAsyncWait| open.row.task_id == Some(waiter.id);
         if let Some(at) = self.waits.get(&key).and_then(|open| open.iter().position(is_it)) {
             self.wait_is_over(key, at, thread_id, ts_ns, sink);
         }
@@ -861,62 +861,62 @@ fn add_wait(row: AsyncWait<'_>, sink: &mut impl FactSink) {
 }
 
 impl Tracker for AsyncTasks {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears {
+    type Action = AsyncTasksAction;
+    const EVENTS: &'static [ProviderEvents<AsyncTasksAction>] = &[
+        ProviderEvents {
             provider: "System.Runtime.CompilerServices.AsyncProfilerEventSource",
-            events: &[("AsyncEvents", Action::Buffer)],
+            events: &[("AsyncEvents", AsyncTasksAction::Buffer)],
         },
         // The provider's name in previews.
-        Hears {
+        ProviderEvents {
             provider: "System.Runtime.CompilerServices.AsyncProfilerBufferedEventSource",
-            events: &[("AsyncEvents", Action::Buffer)],
+            events: &[("AsyncEvents", AsyncTasksAction::Buffer)],
         },
-        Hears {
+        ProviderEvents {
             provider: TPL,
             events: &[
-                ("TaskScheduled", Action::Scheduled),
-                ("TaskStarted", Action::Started),
-                ("TaskCompleted", Action::Completed),
-                ("TaskWaitBegin", Action::WaitBegin),
-                ("TaskWaitEnd", Action::WaitEnd),
-                ("TraceOperationBegin", Action::OperationBegin),
-                ("TraceOperationEnd", Action::OperationEnd),
-                ("TraceSynchronousWorkBegin", Action::WorkBegin),
-                ("TraceSynchronousWorkEnd", Action::WorkEnd),
+                ("TaskScheduled", AsyncTasksAction::Scheduled),
+                ("TaskStarted", AsyncTasksAction::Started),
+                ("TaskCompleted", AsyncTasksAction::Completed),
+                ("TaskWaitBegin", AsyncTasksAction::WaitBegin),
+                ("TaskWaitEnd", AsyncTasksAction::WaitEnd),
+                ("TraceOperationBegin", AsyncTasksAction::OperationBegin),
+                ("TraceOperationEnd", AsyncTasksAction::OperationEnd),
+                ("TraceSynchronousWorkBegin", AsyncTasksAction::WorkBegin),
+                ("TraceSynchronousWorkEnd", AsyncTasksAction::WorkEnd),
             ],
         },
     ];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: AsyncTasksAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let (ts_ns, process) = (input.ts_ns(), input.process());
         self.last_ns = self.last_ns.max(ts_ns);
         let of = (process, Source::Tpl, input.thread_id());
         let key = Key { process, source: Source::Tpl, id: input.number("TaskID") };
         match action {
-            Action::Buffer => self.buffer(input, shared, sink),
-            Action::Scheduled => {
+            AsyncTasksAction::Buffer => self.buffer(input, shared, sink),
+            AsyncTasksAction::Scheduled => {
                 let parent = Some(input.number("CreatingTaskID")).filter(|id| *id != 0);
                 if let Some(task) = self.create(key, ts_ns, of.2, parent) {
                     task.kind.get_or_insert("task");
                     about(task, input);
                 }
             }
-            Action::Started => {
+            AsyncTasksAction::Started => {
                 self.enter(of, key, By::Started, ts_ns, sink);
                 if let Some(task) = self.tasks.get_mut(&key) {
                     task.kind.get_or_insert("task");
                 }
             }
-            Action::Completed => {
+            AsyncTasksAction::Completed => {
                 let is_failed = input.number("IsExceptional") != 0;
                 self.leave(of, ts_ns, |run| run.key == key && run.by == By::Started, false, sink);
                 self.end(key, ts_ns, Some(if is_failed { "failed" } else { "completed" }), sink);
             }
-            Action::WaitBegin => self.wait_begins(input, sink),
-            Action::WaitEnd => self.wait_ends(input, sink),
-            Action::OperationBegin => self.operation_begins(input, key),
-            Action::OperationEnd => {
+            AsyncTasksAction::WaitBegin => self.wait_begins(input, sink),
+            AsyncTasksAction::WaitEnd => self.wait_ends(input, sink),
+            AsyncTasksAction::OperationBegin => self.operation_begins(input, key),
+            AsyncTasksAction::OperationEnd => {
                 let outcome = match input.number("Status") {
                     1 => Some("completed"),
                     2 => Some("canceled"),
@@ -927,11 +927,13 @@ impl Tracker for AsyncTasks {
                 self.leave(of, ts_ns, |run| run.key == key && run.by == By::Started, false, sink);
                 self.end(key, ts_ns, outcome, sink);
             }
-            Action::WorkBegin if input.number("Work") == EXECUTION => self.enter(of, key, By::Work, ts_ns, sink),
-            Action::WorkEnd if input.number("Work") == EXECUTION => {
+            AsyncTasksAction::WorkBegin if input.number("Work") == EXECUTION => {
+                self.enter(of, key, By::Work, ts_ns, sink)
+            }
+            AsyncTasksAction::WorkEnd if input.number("Work") == EXECUTION => {
                 self.work_ends(of, ts_ns, sink);
             }
-            Action::WorkBegin | Action::WorkEnd => {}
+            AsyncTasksAction::WorkBegin | AsyncTasksAction::WorkEnd => {}
         }
     }
 
@@ -951,10 +953,10 @@ impl Tracker for AsyncTasks {
             let runs = self.threads.get_mut(&of).map(|thread| std::mem::take(&mut thread.runs));
             runs.into_iter().flatten().for_each(|run| self.left(&run, of.2, last_ns, sink));
         }
-        let mut open: Vec<Open> = self.waits.drain().flat_map(|(_, open)| open).collect();
+        let mut open: Vec<OpenAsyncWait> = self.waits.drain().flat_map(|(_, open)| open).collect();
         open.sort_by_key(|open| (open.row.start_ts_ns, open.row.awaited_task_id, open.row.task_id));
         self.open_waits = 0;
-        for Open { row, losses } in open {
+        for OpenAsyncWait { row, losses } in open {
             add_wait(AsyncWait { touches_gap: losses != self.losses, ..row }, sink);
         }
         let mut tasks: Vec<Key> = self.tasks.keys().copied().collect();
@@ -973,15 +975,15 @@ impl Tracker for AsyncTasks {
         }
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
+    fn dropped(&self) -> Vec<Dropped> {
         let unreported = self.damaged.saturating_sub(MAX_REPORTED);
         vec![
-            GivenUp {
+            Dropped {
                 code: "too_many_async_tasks",
                 count: self.unkept,
                 message: "too many tasks at once; rows missing in the tables async_task, async_callsite and async_wait",
             },
-            GivenUp {
+            Dropped {
                 code: "damaged_async_buffer",
                 count: unreported,
                 message: "further buffers of the async profiler are damaged",

@@ -8,13 +8,13 @@ use tracequet_trace::event::value::Value;
 use tracequet_trace::reader::ProcessKey;
 
 use crate::fact::{Counter, FactSink};
-use crate::input::{self, ANY, Hears, Input};
+use crate::input::{self, ANY, Input, ProviderEvents};
 use crate::shared::Shared;
 use crate::tracker::{Cut, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum CountersAction {
     /// A value of an EventCounter.
     EventCounter,
     /// Of a counter that only grows.
@@ -31,7 +31,7 @@ pub enum Action {
     Interval,
 }
 
-impl input::Action for Action {}
+impl input::Action for CountersAction {}
 
 /// Quantiles of one value, at most.
 const MAX_QUANTILES: usize = 64;
@@ -91,7 +91,7 @@ impl Counters {
         }
     }
 
-    fn value(&mut self, action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+    fn value(&mut self, action: CountersAction, input: &Input<'_>, sink: &mut impl FactSink) {
         let text = |name: &str| input.fields.text(name).filter(|text| !text.is_empty());
         // Numbers are text, as the invariant culture writes them.
         let number = |name: &str| input.fields.text(name).and_then(|text| text.parse::<f64>().ok());
@@ -115,16 +115,18 @@ impl Counters {
             ..Counter::default()
         };
         match action {
-            Action::Rate => {
+            CountersAction::Rate => {
                 let row = Counter { kind: "counter", value: number("rate"), total: number("value"), ..row };
                 sink.add(&with_figure(row));
             }
             // Before .NET 8 only the change was recorded.
-            Action::UpDown => {
+            CountersAction::UpDown => {
                 sink.add(&with_figure(Counter { kind: "up_down_counter", value: number("value"), ..row }));
             }
-            Action::Gauge => sink.add(&with_figure(Counter { kind: "gauge", value: number("lastValue"), ..row })),
-            Action::Histogram => {
+            CountersAction::Gauge => {
+                sink.add(&with_figure(Counter { kind: "gauge", value: number("lastValue"), ..row }))
+            }
+            CountersAction::Histogram => {
                 let count = input.fields.get("count").as_u64();
                 let row = Counter { kind: "histogram", count, total: input.float("sum"), ..row };
                 let quantiles = input.text("quantiles").split(';').filter_map(|pair| {
@@ -137,33 +139,33 @@ impl Counters {
                     .collect();
                 if rows.is_empty() { sink.add(&row) } else { sink.add(rows.as_slice()) }
             }
-            Action::EventCounter | Action::Instrument | Action::Interval => {}
+            CountersAction::EventCounter | CountersAction::Instrument | CountersAction::Interval => {}
         }
     }
 }
 
 impl Tracker for Counters {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears { provider: ANY, events: &[("EventCounters", Action::EventCounter)] },
-        Hears {
+    type Action = CountersAction;
+    const EVENTS: &'static [ProviderEvents<CountersAction>] = &[
+        ProviderEvents { provider: ANY, events: &[("EventCounters", CountersAction::EventCounter)] },
+        ProviderEvents {
             provider: "System.Diagnostics.Metrics",
             events: &[
-                ("CounterRateValuePublished", Action::Rate),
-                ("UpDownCounterRateValuePublished", Action::UpDown),
-                ("GaugeValuePublished", Action::Gauge),
-                ("HistogramValuePublished", Action::Histogram),
-                ("BeginInstrumentReporting", Action::Instrument),
-                ("CollectionStart", Action::Interval),
+                ("CounterRateValuePublished", CountersAction::Rate),
+                ("UpDownCounterRateValuePublished", CountersAction::UpDown),
+                ("GaugeValuePublished", CountersAction::Gauge),
+                ("HistogramValuePublished", CountersAction::Histogram),
+                ("BeginInstrumentReporting", CountersAction::Instrument),
+                ("CollectionStart", CountersAction::Interval),
             ],
         },
     ];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: CountersAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         match action {
-            Action::EventCounter => event_counter(input, sink),
-            Action::Instrument => self.instrument(input),
-            Action::Interval => self.interval(input),
+            CountersAction::EventCounter => event_counter(input, sink),
+            CountersAction::Instrument => self.instrument(input),
+            CountersAction::Interval => self.interval(input),
             _ => self.value(action, input, sink),
         }
     }
@@ -242,8 +244,8 @@ mod tests {
         let quantiles: String = (0..100).map(|nth| format!("0.{nth}={nth};")).collect();
         let fields = [("instrumentName", Given::Text("wait")), ("quantiles", Given::Text(&quantiles))];
         let mut counters = Counters::default();
-        made_up(Action::Histogram, 1, &fields, |input| {
-            counters.event(Action::Histogram, input, &mut Shared::default(), &mut sink)
+        made_up(CountersAction::Histogram, 1, &fields, |input| {
+            counters.event(CountersAction::Histogram, input, &mut Shared::default(), &mut sink)
         });
         assert_eq!(found, (0..64).map(|nth| Some(f64::from(nth))).collect::<Vec<_>>());
     }

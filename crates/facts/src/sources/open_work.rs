@@ -74,7 +74,7 @@ pub struct Work {
 impl Work {
     /// A row.
     fn report(&self, names: &Names, sink: &mut impl FactSink) {
-        let (provider_name, name) = names.of(self.kind);
+        let (provider_name, name) = names.names_of(self.kind);
         let (mut row, mut said) = (self.row, self.outcome.as_ref());
         let mut end_fields = self.end_fields.as_deref();
         // Where time goes back, the stop is that of other work.
@@ -132,7 +132,7 @@ impl Names {
         }
     }
 
-    fn of(&self, kind: u64) -> (&str, &str) {
+    fn names_of(&self, kind: u64) -> (&str, &str) {
         self.of.get(&kind).map_or(("", ""), |(provider, name)| (provider, name))
     }
 }
@@ -154,7 +154,7 @@ pub struct OpenWork {
     /// A loss in one process shall not look at the work of all others.
     processes: HashMap<ProcessKey, OfProcess, RandomState>,
     count: usize,
-    given_up: u64,
+    dropped: u64,
     /// Work that has ended and waits, because a gap of its time may still show; with the bytes of its texts.
     ended: VecDeque<(Work, usize)>,
     ended_text: usize,
@@ -173,8 +173,8 @@ const MAX_ENDED_TEXT: usize = 16 << 20;
 impl OpenWork {
     /// Pieces of work whose end was not looked for any more, because too many were open, and those whose kind has no
     /// name.
-    pub fn given_up(&self) -> (u64, u64) {
-        (self.given_up, self.names.unnamed)
+    pub fn dropped(&self) -> (u64, u64) {
+        (self.dropped, self.names.unnamed)
     }
 
     /// Work begins. Without any id its stop cannot be identified: it is reported at once.
@@ -183,7 +183,7 @@ impl OpenWork {
             return work.report(&self.names, sink);
         }
         if self.count >= MAX_OPEN {
-            self.given_up += self.count as u64;
+            self.dropped += self.count as u64;
             self.forget(None, false, sink);
         }
         let process = self.processes.entry(key.0).or_default();
@@ -196,7 +196,7 @@ impl OpenWork {
         self.count += 1;
         if let Some(evicted) = evicted {
             self.count -= 1;
-            self.given_up += 1;
+            self.dropped += 1;
             process.removed(&key, &evicted);
             evicted.report(&self.names, sink);
         }
@@ -291,7 +291,7 @@ impl OpenWork {
         taken.sort_by(|a, b| {
             let when = |work: &Work| (work.row.start_ts_ns, work.row.thread_id);
             let which = |work: &Work| (work.row.activity_id.0, work.row.process_id, work.kind);
-            let names = || self.names.of(a.kind).cmp(&self.names.of(b.kind));
+            let names = || self.names.names_of(a.kind).cmp(&self.names.names_of(b.kind));
             when(a).cmp(&when(b)).then_with(names).then_with(|| which(a).cmp(&which(b)))
         });
         for work in &mut taken {
@@ -417,7 +417,7 @@ mod tests {
         let ended = open.end(&key(1, 9), &all()).expect("the same ids");
         assert_eq!((ended.ids.0.len(), ended.row.paired_by), (MAX_IDS, Some("activity_id_and_fields")));
         open.names.add(1, || ("x".repeat(1 << 20), "y".repeat(1 << 20)));
-        assert!(open.names.of(1).0.len() + open.names.of(1).1.len() <= 2 * MAX_TEXT);
+        assert!(open.names.names_of(1).0.len() + open.names.names_of(1).1.len() <= 2 * MAX_TEXT);
     }
 
     /// Whatever order the hash maps have.
@@ -453,11 +453,11 @@ mod tests {
         for start in 0..MAX_ALIKE as i64 + 10 {
             open.begin(key(1, 9), work(start, ids(&[("id", &start.to_string())])), &mut reported);
         }
-        assert_eq!((reported.0.len(), sizes(&open), open.given_up()), (10, (MAX_ALIKE, MAX_ALIKE, 1), (10, 0)));
+        assert_eq!((reported.0.len(), sizes(&open), open.dropped()), (10, (MAX_ALIKE, MAX_ALIKE, 1), (10, 0)));
         for start in 0..MAX_OPEN as i64 {
             open.begin((key(1, 9).0, start as u64 + 10, key(1, 9).2), work(start, Ids::default()), &mut reported);
         }
-        assert!(open.count <= MAX_OPEN && open.given_up() == (reported.0.len() as u64, 0), "{:?}", open.given_up());
+        assert!(open.count <= MAX_OPEN && open.dropped() == (reported.0.len() as u64, 0), "{:?}", open.dropped());
         for process in 0..1000 {
             open.begin(key(process, 9), work(1, Ids::default()), &mut reported);
             assert!(open.end(&key(process, 9), &Ids::default()).is_some());

@@ -17,14 +17,14 @@ use foldhash::fast::RandomState;
 use tracequet_trace::reader::ProcessKey;
 
 use crate::fact::{Exception, FactSink};
-use crate::input::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNTIME};
 use crate::nested::{Item, Nested};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum ExceptionsAction {
     /// An exception is thrown.
     Thrown,
     /// A filter is asked.
@@ -41,11 +41,11 @@ pub enum Action {
     Runtime,
 }
 
-impl input::Action for Action {}
+impl input::Action for ExceptionsAction {}
 
 /// An exception: its row, but for the text.
 #[derive(Debug, Default)]
-struct Open {
+struct OpenException {
     row: Exception<'static>,
     type_name: String,
     message: String,
@@ -61,7 +61,7 @@ struct Open {
 /// A longer text is not the name of a handler: the runtime's events have 64 KB at most.
 const MAX_HANDLER: usize = 64 << 10;
 
-impl Item for Open {
+impl Item for OpenException {
     fn start_ts_ns(&self) -> i64 {
         self.row.ts_ns
     }
@@ -71,7 +71,7 @@ impl Item for Open {
     }
 }
 
-impl Open {
+impl OpenException {
     fn report(mut self, sink: &mut impl FactSink) {
         if self.is_doubtful {
             self.forget_handler();
@@ -98,7 +98,7 @@ const MAX_PROCESSES: usize = 4096;
 #[derive(Debug, Default)]
 pub struct Exceptions {
     /// A message may have 64 KB.
-    open: Nested<Open, 1024>,
+    open: Nested<OpenException, 1024>,
     /// Whether the runtime of a process sends FilterStop when a filter throws, as far as it is known.
     ends_filters: HashMap<ProcessKey, bool, RandomState>,
 }
@@ -123,7 +123,7 @@ impl Exceptions {
             self.learn(process, true);
         }
         // All their handlers ended before the filter did.
-        within.into_iter().for_each(|open| Open { is_doubtful: false, ..open }.report(sink));
+        within.into_iter().for_each(|open| OpenException { is_doubtful: false, ..open }.report(sink));
         if let Some(open) = self.open.innermost(thread) {
             open.asks = None;
         }
@@ -163,7 +163,7 @@ impl Exceptions {
 
     /// A handler has ended.
     fn catch_end(&mut self, thread: u32, process: ProcessKey, ts_ns: i64, sink: &mut impl FactSink) {
-        let ended = |open: &Open| !open.is_doubtful && open.row.ts_ns <= ts_ns;
+        let ended = |open: &OpenException| !open.is_doubtful && open.row.ts_ns <= ts_ns;
         let place = self.open.of_thread(thread).rposition(|open| ended(open));
         let is_in_filter = self.open.of_thread(thread).take(place.unwrap_or_default()).any(|open| open.asks.is_some());
         if is_in_filter && self.ends_filters.get(&process) != Some(&true) {
@@ -181,25 +181,25 @@ impl Exceptions {
 }
 
 impl Tracker for Exceptions {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = ExceptionsAction;
+    const EVENTS: &'static [ProviderEvents<ExceptionsAction>] = &[ProviderEvents {
         provider: RUNTIME,
         events: &[
-            ("ExceptionThrown", Action::Thrown),
-            ("ExceptionFilterStart", Action::Filter),
-            ("ExceptionFilterStop", Action::FilterEnd),
-            ("ExceptionFinallyStart", Action::Finally),
-            ("ExceptionCatchStart", Action::Catch),
-            ("ExceptionCatchStop", Action::CatchEnd),
-            ("RuntimeInformationStart", Action::Runtime),
+            ("ExceptionThrown", ExceptionsAction::Thrown),
+            ("ExceptionFilterStart", ExceptionsAction::Filter),
+            ("ExceptionFilterStop", ExceptionsAction::FilterEnd),
+            ("ExceptionFinallyStart", ExceptionsAction::Finally),
+            ("ExceptionCatchStart", ExceptionsAction::Catch),
+            ("ExceptionCatchStop", ExceptionsAction::CatchEnd),
+            ("RuntimeInformationStart", ExceptionsAction::Runtime),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: ExceptionsAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let (thread, process, ts_ns) = (input.capture_thread(), input.process(), input.ts_ns());
         match action {
-            Action::Thrown => {
-                let thrown = Open {
+            ExceptionsAction::Thrown => {
+                let thrown = OpenException {
                     row: Exception {
                         ts_ns,
                         process_id: input.process_id(),
@@ -213,14 +213,14 @@ impl Tracker for Exceptions {
                     type_name: input.text("ExceptionType").to_owned(),
                     message: input.text("ExceptionMessage").to_owned(),
                     flags: input.words_of("ExceptionThrownFlagsMap", "ExceptionFlags"),
-                    ..Open::default()
+                    ..OpenException::default()
                 };
                 if self.ends_filters.get(&process) == Some(&false) {
                     self.doubt(thread, sink);
                 }
                 self.open.begin(thread, thrown, |evicted| evicted.report(sink));
             }
-            Action::Filter => {
+            ExceptionsAction::Filter => {
                 let method = input.number("MethodID");
                 self.filter_is_over(thread, process, method, sink);
                 if let Some(open) = self.open.innermost(thread) {
@@ -228,13 +228,13 @@ impl Tracker for Exceptions {
                     open.asks = Some(method);
                 }
             }
-            Action::FilterEnd => self.filter_end(thread, process, sink),
-            Action::Finally => {
+            ExceptionsAction::FilterEnd => self.filter_end(thread, process, sink),
+            ExceptionsAction::Finally => {
                 if let Some(open) = self.open.innermost(thread) {
                     open.row.finally_count += 1;
                 }
             }
-            Action::Catch => {
+            ExceptionsAction::Catch => {
                 let method = input.number("MethodID");
                 self.filter_is_over(thread, process, method, sink);
                 let Some(open) = self.open.innermost(thread).filter(|open| open.row.ts_ns <= ts_ns) else { return };
@@ -245,8 +245,8 @@ impl Tracker for Exceptions {
                 let handler = input.fields.text("MethodName").filter(|name| name.len() <= MAX_HANDLER);
                 open.handler = handler.map(str::to_owned);
             }
-            Action::CatchEnd => self.catch_end(thread, process, ts_ns, sink),
-            Action::Runtime => {
+            ExceptionsAction::CatchEnd => self.catch_end(thread, process, ts_ns, sink),
+            ExceptionsAction::Runtime => {
                 // Which .NET 9 does was not seen.
                 let ends_filters = match input.number("VMMajorVersion") {
                     1..=8 => false,
@@ -265,10 +265,10 @@ impl Tracker for Exceptions {
         }
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp {
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped {
             code: "too_many_exceptions",
-            count: self.open.given_up(),
+            count: self.open.dropped(),
             message: "too many concurrent exceptions; handlers missing in the table exception",
         }]
     }
@@ -291,9 +291,9 @@ mod tests {
             });
             let (mut exceptions, name) = (Exceptions::default(), "x".repeat(length));
             for (action, fields) in [
-                (Action::Thrown, vec![("ExceptionType", Given::Text("E"))]),
-                (Action::Catch, vec![("MethodName", Given::Text(&name))]),
-                (Action::CatchEnd, vec![("ClrInstanceID", Given::Number(1))]),
+                (ExceptionsAction::Thrown, vec![("ExceptionType", Given::Text("E"))]),
+                (ExceptionsAction::Catch, vec![("MethodName", Given::Text(&name))]),
+                (ExceptionsAction::CatchEnd, vec![("ClrInstanceID", Given::Number(1))]),
             ] {
                 event(action, 1, &fields, |input| exceptions.event(action, input, &mut Shared::default(), &mut sink));
             }
@@ -313,12 +313,12 @@ mod tests {
         let all = [('R', runtime)].into_iter().chain(steps.iter().copied());
         for ((kind, number), ts_ns) in all.zip(0..) {
             let (action, field) = match kind {
-                'T' => (Action::Thrown, "ExceptionEIP"),
-                'F' => (Action::Filter, "MethodID"),
-                'f' => (Action::FilterEnd, "ClrInstanceID"),
-                'C' => (Action::Catch, "MethodID"),
-                'c' => (Action::CatchEnd, "ClrInstanceID"),
-                _ => (Action::Runtime, "VMMajorVersion"),
+                'T' => (ExceptionsAction::Thrown, "ExceptionEIP"),
+                'F' => (ExceptionsAction::Filter, "MethodID"),
+                'f' => (ExceptionsAction::FilterEnd, "ClrInstanceID"),
+                'C' => (ExceptionsAction::Catch, "MethodID"),
+                'c' => (ExceptionsAction::CatchEnd, "ClrInstanceID"),
+                _ => (ExceptionsAction::Runtime, "VMMajorVersion"),
             };
             event(action, ts_ns, &[(field, Given::Number(number))], |input| {
                 exceptions.event(action, input, &mut Shared::default(), &mut sink)

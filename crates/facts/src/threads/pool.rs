@@ -6,13 +6,13 @@ use foldhash::fast::RandomState;
 use tracequet_trace::reader::ProcessKey;
 
 use crate::fact::{FactSink, ThreadPool, ThreadPoolWork};
-use crate::input::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNTIME};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum PoolAction {
     /// Something of the pool, by this word of the table.
     Pool(&'static str),
     /// A work item (`work` or `io`) is queued.
@@ -21,7 +21,7 @@ pub enum Action {
     Taken(&'static str, &'static str),
 }
 
-impl input::Action for Action {}
+impl input::Action for PoolAction {}
 
 /// Work items that wait, at most; past it all are reported as they are.
 const MAX_QUEUED: usize = 1 << 17;
@@ -48,7 +48,7 @@ pub struct Pool {
     /// The number of workers that each process wants, or has.
     workers: HashMap<ProcessKey, u32, RandomState>,
     /// Items that were reported before they were taken, because too many waited.
-    given_up: u64,
+    dropped: u64,
 }
 
 impl Pool {
@@ -100,47 +100,47 @@ impl Pool {
 }
 
 impl Tracker for Pool {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears {
+    type Action = PoolAction;
+    const EVENTS: &'static [ProviderEvents<PoolAction>] = &[
+        ProviderEvents {
             provider: RUNTIME,
             events: &[
-                ("ThreadPoolWorkerThreadStart", Action::Pool("worker_start")),
-                ("ThreadPoolWorkerThreadStop", Action::Pool("worker_stop")),
-                ("ThreadPoolWorkerThreadWait", Action::Pool("worker_wait")),
-                ("ThreadPoolWorkerThreadRetirementStart", Action::Pool("retirement_start")),
-                ("ThreadPoolWorkerThreadRetirementStop", Action::Pool("retirement_stop")),
-                ("ThreadPoolWorkerThreadAdjustmentSample", Action::Pool("sample")),
-                ("ThreadPoolWorkerThreadAdjustmentAdjustment", Action::Pool("adjustment")),
-                ("ThreadPoolWorkerThreadAdjustmentStats", Action::Pool("stats")),
-                ("ThreadPoolMinMaxThreads", Action::Pool("min_max")),
-                ("ThreadPoolWorkingThreadCount", Action::Pool("working_count")),
-                ("IOThreadCreate", Action::Pool("io_create")),
-                ("IOThreadTerminate", Action::Pool("io_terminate")),
-                ("IOThreadRetire", Action::Pool("io_retire")),
-                ("IOThreadUnretire", Action::Pool("io_unretire")),
-                ("ThreadPoolEnqueue", Action::Queued("work", "WorkID")),
-                ("ThreadPoolDequeue", Action::Taken("work", "WorkID")),
-                ("ThreadPoolIOEnqueue", Action::Queued("io", "NativeOverlapped")),
-                ("ThreadPoolIODequeue", Action::Taken("io", "NativeOverlapped")),
+                ("ThreadPoolWorkerThreadStart", PoolAction::Pool("worker_start")),
+                ("ThreadPoolWorkerThreadStop", PoolAction::Pool("worker_stop")),
+                ("ThreadPoolWorkerThreadWait", PoolAction::Pool("worker_wait")),
+                ("ThreadPoolWorkerThreadRetirementStart", PoolAction::Pool("retirement_start")),
+                ("ThreadPoolWorkerThreadRetirementStop", PoolAction::Pool("retirement_stop")),
+                ("ThreadPoolWorkerThreadAdjustmentSample", PoolAction::Pool("sample")),
+                ("ThreadPoolWorkerThreadAdjustmentAdjustment", PoolAction::Pool("adjustment")),
+                ("ThreadPoolWorkerThreadAdjustmentStats", PoolAction::Pool("stats")),
+                ("ThreadPoolMinMaxThreads", PoolAction::Pool("min_max")),
+                ("ThreadPoolWorkingThreadCount", PoolAction::Pool("working_count")),
+                ("IOThreadCreate", PoolAction::Pool("io_create")),
+                ("IOThreadTerminate", PoolAction::Pool("io_terminate")),
+                ("IOThreadRetire", PoolAction::Pool("io_retire")),
+                ("IOThreadUnretire", PoolAction::Pool("io_unretire")),
+                ("ThreadPoolEnqueue", PoolAction::Queued("work", "WorkID")),
+                ("ThreadPoolDequeue", PoolAction::Taken("work", "WorkID")),
+                ("ThreadPoolIOEnqueue", PoolAction::Queued("io", "NativeOverlapped")),
+                ("ThreadPoolIODequeue", PoolAction::Taken("io", "NativeOverlapped")),
             ],
         },
-        Hears {
+        ProviderEvents {
             provider: "System.Diagnostics.Eventing.FrameworkEventSource",
             events: &[
-                ("ThreadPoolEnqueueWork", Action::Queued("work", "workID")),
-                ("ThreadPoolDequeueWork", Action::Taken("work", "workID")),
+                ("ThreadPoolEnqueueWork", PoolAction::Queued("work", "workID")),
+                ("ThreadPoolDequeueWork", PoolAction::Taken("work", "workID")),
             ],
         },
     ];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: PoolAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         match action {
-            Action::Pool(kind) => self.pool(kind, input, sink),
-            Action::Queued(kind, field) => {
+            PoolAction::Pool(kind) => self.pool(kind, input, sink),
+            PoolAction::Queued(kind, field) => {
                 let work_id = input.number(field);
                 if self.count >= MAX_QUEUED {
-                    self.given_up += self.count as u64;
+                    self.dropped += self.count as u64;
                     self.take_all(None, false, sink);
                 }
                 let row = ThreadPoolWork {
@@ -159,7 +159,7 @@ impl Tracker for Pool {
                     None => self.count += 1,
                 }
             }
-            Action::Taken(kind, field) => {
+            PoolAction::Taken(kind, field) => {
                 let many = self.queued.len() > MAX_IDLE;
                 let Some(queue) = self.queued.get_mut(&input.process()) else { return };
                 let key = (kind, input.number(field));
@@ -183,10 +183,10 @@ impl Tracker for Pool {
         self.take_all(cut.process, cut.is_lost(), sink);
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp {
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped {
             code: "too_many_work_items",
-            count: self.given_up,
+            count: self.dropped,
             message: "too many queued work items; their starts are missing in the table thread_pool_work",
         }]
     }
@@ -231,8 +231,8 @@ mod tests {
                 }
             });
             let fields = [(field, Given::Number(workers)), ("Reason", Given::Number(reason))];
-            made_up(Action::Pool(kind), 1, &fields, |input| {
-                pool.event(Action::Pool(kind), input, &mut Shared::default(), &mut sink)
+            made_up(PoolAction::Pool(kind), 1, &fields, |input| {
+                pool.event(PoolAction::Pool(kind), input, &mut Shared::default(), &mut sink)
             });
         };
         let goal = "NewWorkerThreadCount";

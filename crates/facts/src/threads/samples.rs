@@ -1,14 +1,14 @@
 //! CPU samples of all sources.
 
 use crate::fact::{CpuSample, FactSink};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::kernel::hardware_counters;
 use crate::shared::Shared;
 use crate::tracker::Tracker;
 
 /// The taker of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum SamplesAction {
     /// The kernel of Windows.
     Kernel,
     /// The sampler of the runtime.
@@ -17,29 +17,32 @@ pub enum Action {
     Universal,
 }
 
-impl input::Action for Action {}
+impl input::Action for SamplesAction {}
 
 /// CPU samples.
 #[derive(Debug, Default)]
 pub struct Samples;
 
 impl Tracker for Samples {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[
-        Hears { provider: "Windows-Kernel-PerfInfo", events: &[("SampledProfile", Action::Kernel)] },
-        Hears { provider: "Microsoft-DotNETCore-SampleProfiler", events: &[("ThreadSample", Action::Runtime)] },
-        Hears { provider: "Universal.Events", events: &[("cpu", Action::Universal)] },
+    type Action = SamplesAction;
+    const EVENTS: &'static [ProviderEvents<SamplesAction>] = &[
+        ProviderEvents { provider: "Windows-Kernel-PerfInfo", events: &[("SampledProfile", SamplesAction::Kernel)] },
+        ProviderEvents {
+            provider: "Microsoft-DotNETCore-SampleProfiler",
+            events: &[("ThreadSample", SamplesAction::Runtime)],
+        },
+        ProviderEvents { provider: "Universal.Events", events: &[("cpu", SamplesAction::Universal)] },
     ];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: SamplesAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         event(action, input, sink);
     }
 }
 
 /// A sample becomes a row.
-fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
+fn event(action: SamplesAction, input: &Input<'_>, sink: &mut impl FactSink) {
     let processor = input.event.raw.processor;
-    let hardware_counters = hardware_counters::of(input);
+    let hardware_counters = hardware_counters::counters_of(input);
     let mut sample = CpuSample {
         ts_ns: input.ts_ns(),
         process_id: input.process_id(),
@@ -51,7 +54,7 @@ fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
         ..CpuSample::default()
     };
     match action {
-        Action::Kernel => {
+        SamplesAction::Kernel => {
             // Flags: bit 0 DPC, bit 1 ISR, bits 3 to 7 priority. Source: checked against TraceEvent's counts.
             let flags = input.number("Flags");
             sample.kind = Some(match flags & 3 {
@@ -64,7 +67,7 @@ fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
             sample.instruction_pointer = input.number("InstructionPointer");
             sample.sample_count = input.fields.small("Count").unwrap_or(1);
         }
-        Action::Runtime => {
+        SamplesAction::Runtime => {
             sample.kind = match input.number("Type") {
                 1 => Some("external"),
                 2 => Some("managed"),
@@ -72,7 +75,7 @@ fn event(action: Action, input: &Input<'_>, sink: &mut impl FactSink) {
             };
         }
         // The event has a value whose meaning is not documented.
-        Action::Universal => {}
+        SamplesAction::Universal => {}
     }
     sink.add(&sample);
 }

@@ -1,14 +1,14 @@
 //! Waits of threads: for locks, and others.
 
 use crate::fact::{Contention, FactSink, Wait};
-use crate::input::{self, Hears, Input, RUNTIME};
+use crate::input::{self, Input, ProviderEvents, RUNTIME};
 use crate::nested::{Item, Nested};
 use crate::shared::Shared;
-use crate::tracker::{Cut, GivenUp, Tracker};
+use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum WaitsAction {
     /// A thread wants a lock that another one has.
     LockStart,
     /// The thread has the lock.
@@ -19,7 +19,7 @@ pub enum Action {
     WaitStop,
 }
 
-impl input::Action for Action {}
+impl input::Action for WaitsAction {}
 
 impl Item for Contention {
     fn start_ts_ns(&self) -> i64 {
@@ -41,21 +41,21 @@ pub struct Waits {
 }
 
 impl Tracker for Waits {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[Hears {
+    type Action = WaitsAction;
+    const EVENTS: &'static [ProviderEvents<WaitsAction>] = &[ProviderEvents {
         provider: RUNTIME,
         events: &[
-            ("ContentionStart", Action::LockStart),
-            ("ContentionStop", Action::LockStop),
-            ("WaitHandleWaitStart", Action::WaitStart),
-            ("WaitHandleWaitStop", Action::WaitStop),
+            ("ContentionStart", WaitsAction::LockStart),
+            ("ContentionStop", WaitsAction::LockStop),
+            ("WaitHandleWaitStart", WaitsAction::WaitStart),
+            ("WaitHandleWaitStop", WaitsAction::WaitStop),
         ],
     }];
 
-    fn event(&mut self, action: Action, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, action: WaitsAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
         match action {
-            Action::LockStart => {
+            WaitsAction::LockStart => {
                 let row = Contention {
                     start_ts_ns: ts_ns,
                     process_id: input.process_id(),
@@ -69,7 +69,7 @@ impl Tracker for Waits {
                 };
                 self.locks.begin(thread, row, |evicted| sink.add(&evicted));
             }
-            Action::LockStop => {
+            WaitsAction::LockStop => {
                 let kind = input.name_of("ContentionFlagsMap", "ContentionFlags");
                 let ended = self.locks.end(thread, ts_ns, |open| open.kind == kind, |inner| sink.add(&inner));
                 if let Some(mut row) = ended {
@@ -78,7 +78,7 @@ impl Tracker for Waits {
                     sink.add(&row);
                 }
             }
-            Action::WaitStart => {
+            WaitsAction::WaitStart => {
                 let row = Wait {
                     start_ts_ns: ts_ns,
                     process_id: input.process_id(),
@@ -90,7 +90,7 @@ impl Tracker for Waits {
                 };
                 self.waits.begin(thread, row, |evicted| sink.add(&evicted));
             }
-            Action::WaitStop => {
+            WaitsAction::WaitStop => {
                 if let Some(mut row) = self.waits.end(thread, ts_ns, |_| true, |_| {}) {
                     row.end_ts_ns = Some(ts_ns);
                     sink.add(&row);
@@ -107,10 +107,10 @@ impl Tracker for Waits {
         sink.add(waits.as_slice());
     }
 
-    fn given_up(&self) -> Vec<GivenUp> {
-        vec![GivenUp {
+    fn dropped(&self) -> Vec<Dropped> {
+        vec![Dropped {
             code: "too_many_waits",
-            count: self.locks.given_up() + self.waits.given_up(),
+            count: self.locks.dropped() + self.waits.dropped(),
             message: "too many concurrent waits; ends missing in the tables contention and wait",
         }]
     }

@@ -10,15 +10,15 @@ use tracequet_trace::reader::ThreadIndex;
 
 use super::activity_path;
 use crate::fact::{FactSink, ThreadActivity};
-use crate::input::{self, Hears, Input};
+use crate::input::{self, Input, ProviderEvents};
 use crate::shared::Shared;
 use crate::tracker::{Cut, Tracker};
 
 /// An action of no event in particular: the tracker looks at the headers of all.
 #[derive(Clone, Copy, Debug)]
-pub enum Action {}
+pub enum WorkingAction {}
 
-impl input::Action for Action {}
+impl input::Action for WorkingAction {}
 
 /// Events of one thread with one activity id that follow each other.
 #[derive(Clone, Copy, Debug)]
@@ -94,10 +94,10 @@ fn ended(run: &Run, ts_ns: i64, sink: &mut impl FactSink) {
 }
 
 impl Tracker for Working {
-    type Action = Action;
-    const HEARS: &'static [Hears<Action>] = &[];
+    type Action = WorkingAction;
+    const EVENTS: &'static [ProviderEvents<WorkingAction>] = &[];
 
-    fn event(&mut self, action: Action, _: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn event(&mut self, action: WorkingAction, _: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         match action {}
     }
 

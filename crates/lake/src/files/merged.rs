@@ -46,7 +46,7 @@ pub struct MergedTable {
     order: Order,
     properties: WriterProperties,
     schema_version: u32,
-    file: Option<Open>,
+    file: Option<OpenTable>,
     done: Vec<(PathBuf, PackedFile)>,
     /// Of the recording that comes: batches, rows and bytes.
     coming: Vec<RecordBatch>,
@@ -60,7 +60,7 @@ pub struct MergedTable {
 }
 
 /// The file that is written.
-struct Open {
+struct OpenTable {
     path: PathBuf,
     writer: SerializedFileWriter<File>,
     factory: ArrowRowGroupWriterFactory,
@@ -309,7 +309,7 @@ impl MergedTable {
         Ok(())
     }
 
-    fn open(&mut self) -> Result<&mut Open> {
+    fn open(&mut self) -> Result<&mut OpenTable> {
         if self.file.is_none() {
             let path = self.stem.with_extension(format!("{}.parquet", self.done.len()));
             let file = File::options().write(true).create_new(true).open(&path).map_err(Error::io(&path))?;
@@ -317,13 +317,13 @@ impl MergedTable {
             let (writer, factory) = ArrowWriter::try_new(file, self.spec.schema.clone(), Some(self.properties.clone()))
                 .and_then(ArrowWriter::into_serialized_writer)
                 .map_err(failure::parquet(&path))?;
-            self.file = Some(Open { path, writer, factory, groups: 0, rows: 0 });
+            self.file = Some(OpenTable { path, writer, factory, groups: 0, rows: 0 });
         }
         self.file.as_mut().ok_or_else(|| Error::Internal("no file".into()))
     }
 
     fn end_file(&mut self) -> Result<()> {
-        let Some(Open { path, mut writer, rows, .. }) = self.file.take() else { return Ok(()) };
+        let Some(OpenTable { path, mut writer, rows, .. }) = self.file.take() else { return Ok(()) };
         for (key, value) in [("version", VERSION.to_owned()), ("schema_version", self.schema_version.to_string())] {
             writer.append_key_value_metadata(KeyValue::new(format!("tracequet.{key}"), value));
         }

@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 use super::header::{self, NO_ID};
 use super::prescan::Prescan;
 use super::schemas::Pieces;
-use super::state::State;
+use super::state::EtlState;
 use crate::error::{Problem, Result, Severity};
 use crate::reader::{End, Process, TraceInfo, Visitor};
 use crate::source::live::{Live, Next};
@@ -43,7 +43,7 @@ pub fn read_live(live: &mut Live, visitor: &mut dyn Visitor) -> Result<End> {
         sampling_ns: 0,
         key_values: vec![("logger_name".into(), live.name().to_owned())],
     });
-    let mut state = State::new(visitor, Prescan::default(), &clock, None);
+    let mut state = EtlState::new(visitor, Prescan::default(), &clock, None);
     let mut pieces = Pieces::default();
     let mut met = HashSet::<u32, RandomState>::default();
     let mut found = Vec::new();

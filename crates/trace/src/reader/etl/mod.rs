@@ -54,7 +54,7 @@ pub use manifests::{Describes, EventManifests, complete};
 use merge::Receiver;
 use prescan::prescan;
 pub use shipped::provider_guid;
-use state::State;
+use state::EtlState;
 
 /// Whether these first bytes are those of a header buffer: its type, its sizes, and a header of the header event.
 pub fn is_etl(head: &[u8]) -> bool {
@@ -109,7 +109,7 @@ pub fn read(input: Input, order: Order, visitor: &mut dyn Visitor) -> Result<End
         sampling_ns: known.sampling_ns,
         key_values: session.key_values(),
     });
-    let mut state = State::new(visitor, known, &clock, Some(&map));
+    let mut state = EtlState::new(visitor, known, &clock, Some(&map));
     problems.into_iter().for_each(|problem| state.problem(problem));
     state.announce_processes();
     map.rewind();
@@ -155,7 +155,7 @@ pub fn read(input: Input, order: Order, visitor: &mut dyn Visitor) -> Result<End
 
 /// Hands events from the merge to the state.
 struct Delivery<'s, 'v> {
-    state: &'s mut State<'v>,
+    state: &'s mut EtlState<'v>,
 }
 
 impl Receiver for Delivery<'_, '_> {

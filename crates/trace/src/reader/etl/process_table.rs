@@ -145,7 +145,7 @@ impl ProcessTable {
             return;
         }
         let Some(layout) = KernelLayouts::get().of_kernel(head) else { return };
-        let Subject { process_id, thread_id } = subject::of(head, payload);
+        let Subject { process_id, thread_id } = subject::subject_of(head, payload);
         let (mut name, mut start_address) = (None, 0);
         for (field, bytes) in layout.fields(payload, head.pointer_size) {
             match field {

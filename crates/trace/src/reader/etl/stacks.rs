@@ -121,7 +121,7 @@ struct Ordinal {
 }
 
 impl Ordinal {
-    fn of(&mut self, ticks: i64) -> u32 {
+    fn next_at(&mut self, ticks: i64) -> u32 {
         if ticks != self.ticks {
             (self.ticks, self.next) = (ticks, 0);
         }
@@ -154,7 +154,7 @@ pub struct StackCollector {
 impl StackCollector {
     /// Takes note of an event, in the order of time. `at` is where it begins in `body`.
     pub fn event(&mut self, head: &Head, payload: &[u8], ticks: i64, body: &Body<'_>, at: usize) {
-        let ordinal = self.ordinal.of(ticks);
+        let ordinal = self.ordinal.next_at(ticks);
         let Some(carrier) = carrier(head, payload) else {
             if let Some(provider) = provider(head)
                 && (self.last.len() < MAX_THREADS || self.last.contains_key(&(head.thread_id, provider)))
@@ -330,7 +330,7 @@ pub enum Turn {
 impl Stacks {
     /// Counts an event; every event is counted, in the order of time.
     pub fn turn(&mut self, head: &Head, payload: &[u8], ticks: i64) -> Turn {
-        let ordinal = self.ordinal.of(ticks);
+        let ordinal = self.ordinal.next_at(ticks);
         if self.fates.is_empty() || carrier(head, payload).is_none() {
             return Turn::Event(ordinal);
         }

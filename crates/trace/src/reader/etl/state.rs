@@ -54,7 +54,7 @@ struct Key {
 }
 
 /// The state of a reader.
-pub struct State<'v> {
+pub struct EtlState<'v> {
     pub visitor: &'v mut dyn Visitor,
     /// The facts that the first walk found.
     pub known: Prescan,
@@ -79,9 +79,14 @@ pub struct State<'v> {
     before: i64,
 }
 
-impl<'v> State<'v> {
-    pub fn new(visitor: &'v mut dyn Visitor, known: Prescan, clock: &Clock, file: Option<&'v MappedFile>) -> State<'v> {
-        State {
+impl<'v> EtlState<'v> {
+    pub fn new(
+        visitor: &'v mut dyn Visitor,
+        known: Prescan,
+        clock: &Clock,
+        file: Option<&'v MappedFile>,
+    ) -> EtlState<'v> {
+        EtlState {
             visitor,
             known,
             file,
@@ -180,7 +185,7 @@ impl<'v> State<'v> {
                 writer.thread_id = self.running.get(processor as usize).copied().unwrap_or(NO_ID);
                 writer
             }
-            false => subject::of(&head, payload),
+            false => subject::subject_of(&head, payload),
         };
         let capture_thread = self.thread_of(writer, ticks);
         let thread = if about == writer { capture_thread } else { self.thread_of(about, ticks) };

@@ -51,7 +51,7 @@ pub struct Subject {
 }
 
 /// The subject of an event: by its layout, or else the ids of its header.
-pub fn of(head: &Head, payload: &[u8]) -> Subject {
+pub fn subject_of(head: &Head, payload: &[u8]) -> Subject {
     let writer = Subject { process_id: head.process_id, thread_id: head.thread_id };
     let machine = Subject { process_id: NO_ID, thread_id: NO_ID };
     let layouts = KernelLayouts::get();

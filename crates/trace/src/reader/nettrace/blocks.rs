@@ -8,14 +8,14 @@ use super::event_header::EventHeader;
 use super::metadata::record;
 use super::object_type::Content;
 use super::resync::{Behind, next_flat_event};
-use super::state::{State, is_hole};
+use super::state::{NettraceState, is_hole};
 use crate::bytes::{Parsed, i64le, inner, items, refuse, take, u32le, u64le};
 use crate::error::{Problem, Severity};
 use crate::source::{Chunk, Source};
 
 /// Reads the content of a block, which begins at `start`. Gives how many bytes of events at its end could not be read.
 pub fn content<'a>(
-    state: &mut State<'a, '_>,
+    state: &mut NettraceState<'a, '_>,
     source: &mut Source<'a>,
     kind: Content,
     version: u32,
@@ -45,7 +45,7 @@ pub fn content<'a>(
     0
 }
 
-fn metadata_block(state: &mut State<'_, '_>, start: u64, block: &[u8]) {
+fn metadata_block(state: &mut NettraceState<'_, '_>, start: u64, block: &[u8]) {
     let (mut rest, compressed) = match block_header(block) {
         Ok((rest, header)) => (rest, header.compressed),
         Err(e) => return state.out.parse_problem("damaged_block", "metadata block header", start, block, &inner(e)),
@@ -74,7 +74,7 @@ fn metadata_block(state: &mut State<'_, '_>, start: u64, block: &[u8]) {
     }
 }
 
-fn metadata_record(state: &mut State<'_, '_>, payload: &[u8], at: u64) {
+fn metadata_record(state: &mut NettraceState<'_, '_>, payload: &[u8], at: u64) {
     match record(payload) {
         Ok((_, record)) => {
             if let Some(problem) = record.problem(at) {
@@ -87,7 +87,12 @@ fn metadata_record(state: &mut State<'_, '_>, payload: &[u8], at: u64) {
 }
 
 /// V3: events one after the other, each with its stack; a description is an event with the metadata id 0.
-fn event_block_v3<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, start: u64, chunk: Chunk<'a>) -> usize {
+fn event_block_v3<'a>(
+    state: &mut NettraceState<'a, '_>,
+    source: &mut Source<'a>,
+    start: u64,
+    chunk: Chunk<'a>,
+) -> usize {
     let mut rest: &[u8] = &chunk;
     let mut unread = 0;
     while !rest.is_empty() && !state.stopped {
@@ -120,7 +125,7 @@ fn event_block_v3<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, start:
 
 /// Reports that `lost` bytes from `at` on are no events. `error` is in `frame`, which begins at `start`.
 pub fn damaged_event(
-    state: &mut State<'_, '_>,
+    state: &mut NettraceState<'_, '_>,
     what: &str,
     at: u64,
     frame: &[u8],
@@ -136,7 +141,7 @@ pub fn damaged_event(
 }
 
 /// Reads a stack block and reports what was wrong in it; the same in all versions from 4 on.
-pub fn stack_block<'a>(state: &mut State<'a, '_>, start: u64, chunk: Chunk<'a>) {
+pub fn stack_block<'a>(state: &mut NettraceState<'a, '_>, start: u64, chunk: Chunk<'a>) {
     let quiet = state.out.damage_known;
     let read = state.stacks.block(chunk, start);
     if let Some((offset, error)) = read.error.filter(|_| !quiet) {
@@ -152,7 +157,7 @@ pub fn stack_block<'a>(state: &mut State<'a, '_>, start: u64, chunk: Chunk<'a>) 
 }
 
 /// `TimeStamp:i64 ThreadCount:u32 (ThreadId:u64 SequenceNumber:u32)*`
-fn sequence_point<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, start: u64, block: &[u8]) {
+fn sequence_point<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>, start: u64, block: &[u8]) {
     let head: Parsed<'_, (i64, u32)> = (i64le("TimeStamp"), u32le("ThreadCount")).parse(block);
     let rest = match head {
         Ok((rest, (_, count))) if count as usize <= rest.len() / 12 => rest,

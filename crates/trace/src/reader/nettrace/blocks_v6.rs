@@ -7,7 +7,7 @@ use nom::combinator::rest_len;
 use super::block_header::block_header;
 use super::blocks::stack_block;
 use super::rows_v6::{label_list, metadata_row, sequence_point, thread_row};
-use super::state::State;
+use super::state::NettraceState;
 use crate::bytes::{Parsed, inner, items, refuse, take, u16le, u32le, varuint32, varuint64};
 use crate::error::{Problem, Severity};
 use crate::reader::Layout;
@@ -23,7 +23,7 @@ const LABEL_LIST: u8 = 8;
 
 /// Reads the content of a block, which begins at `start`. Gives how many bytes of events at its end could not be read.
 pub fn content<'a>(
-    state: &mut State<'a, '_>,
+    state: &mut NettraceState<'a, '_>,
     source: &mut Source<'a>,
     kind: u8,
     start: u64,
@@ -67,7 +67,12 @@ pub fn content<'a>(
 type Done<'b> = Parsed<'b, ()>;
 
 /// `HeaderSize:u16 header row*`; the size does not count itself.
-fn metadata_block<'b>(state: &mut State<'_, '_>, source: &mut Source<'_>, start: u64, block: &'b [u8]) -> Done<'b> {
+fn metadata_block<'b>(
+    state: &mut NettraceState<'_, '_>,
+    source: &mut Source<'_>,
+    start: u64,
+    block: &'b [u8],
+) -> Done<'b> {
     let (rows_at, _) = u16le("HeaderSize").flat_map(|size| take(size.into(), "Header")).parse(block)?;
     let mut rows = items(rows_at, (rest_len, metadata_row));
     for (left, row) in &mut rows {
@@ -91,7 +96,12 @@ fn metadata_block<'b>(state: &mut State<'_, '_>, source: &mut Source<'_>, start:
     rows.finish()
 }
 
-fn thread_block<'b>(state: &mut State<'_, '_>, source: &mut Source<'_>, start: u64, block: &'b [u8]) -> Done<'b> {
+fn thread_block<'b>(
+    state: &mut NettraceState<'_, '_>,
+    source: &mut Source<'_>,
+    start: u64,
+    block: &'b [u8],
+) -> Done<'b> {
     let default_process = state.threads.default_process;
     let mut rows = items(block, (rest_len, move |row| thread_row(row, default_process)));
     for (left, row) in &mut rows {
@@ -114,7 +124,7 @@ fn thread_block<'b>(state: &mut State<'_, '_>, source: &mut Source<'_>, start: u
 }
 
 /// `(Index:varuint SequenceNumber:varuint)*`
-fn remove_threads<'b>(state: &mut State<'_, '_>, start: u64, block: &'b [u8]) -> Done<'b> {
+fn remove_threads<'b>(state: &mut NettraceState<'_, '_>, start: u64, block: &'b [u8]) -> Done<'b> {
     let mut rows = items(block, (varuint64("Index"), varuint32("SequenceNumber")));
     for (index, sequence) in &mut rows {
         match state.threads.remove(index) {
@@ -132,7 +142,12 @@ fn remove_threads<'b>(state: &mut State<'_, '_>, start: u64, block: &'b [u8]) ->
 }
 
 /// A sequence point. What its header says is done even when the list of threads is damaged.
-fn region_end<'a, 'b>(state: &mut State<'a, '_>, source: &mut Source<'a>, start: u64, block: &'b [u8]) -> Done<'b> {
+fn region_end<'a, 'b>(
+    state: &mut NettraceState<'a, '_>,
+    source: &mut Source<'a>,
+    start: u64,
+    block: &'b [u8],
+) -> Done<'b> {
     let mut flags = 0;
     let read = sequence_point(block).and_then(|(threads_at, (_, found, count))| {
         flags = found;
@@ -150,7 +165,7 @@ fn region_end<'a, 'b>(state: &mut State<'a, '_>, source: &mut Source<'a>, start:
 }
 
 /// `firstIndex:u32 count:u32 list*`
-fn label_block<'b>(state: &mut State<'_, '_>, start: u64, block: &'b [u8]) -> Done<'b> {
+fn label_block<'b>(state: &mut NettraceState<'_, '_>, start: u64, block: &'b [u8]) -> Done<'b> {
     let (lists_at, (first, count)) = (u32le("firstIndex"), u32le("count")).parse(block)?;
     if count as usize > lists_at.len() / 2 {
         return Err(refuse(lists_at, "count", "a count that fits into the bytes left"));

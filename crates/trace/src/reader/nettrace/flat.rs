@@ -6,7 +6,7 @@ use super::blocks::damaged_event;
 use super::event_header::EventHeader;
 use super::metadata::flat_record;
 use super::resync::{Behind, next_flat_event, report_second};
-use super::state::State;
+use super::state::NettraceState;
 use super::trace_object::{FLAT_FIELDS_LEN, check, flat_fields, report_start};
 use crate::bytes::{inner, u32le};
 use crate::error::{Error, Problem, Result, Severity};
@@ -35,7 +35,7 @@ pub fn read(
     let (_, info) = flat_fields(&header, version).map_err(short)?;
     check(&info, path, fields_at)?;
     visitor.trace(&info);
-    let mut state = State::new(visitor, order, &info);
+    let mut state = NettraceState::new(visitor, order, &info);
     report_start(&mut state, info.start_known, fields_at);
 
     let bytes = map.bytes();

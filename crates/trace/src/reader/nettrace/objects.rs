@@ -18,7 +18,7 @@ use super::object_type::{
     BEGIN_OBJECT, BEGIN_PRIVATE_OBJECT, Content, END_OBJECT, Head, NULL_REFERENCE, Next, next_object,
 };
 use super::resync::{Found, find, go_on, is_object, trailing_bytes};
-use super::state::State;
+use super::state::NettraceState;
 use super::trace_object::{FIELDS_LEN, check, fields, report_start};
 use crate::bytes::i32le;
 use crate::error::{Error, Problem, Result, Severity};
@@ -45,7 +45,7 @@ pub fn read(
     };
     check(&info, path, fields_at)?;
     visitor.trace(&info);
-    let mut state = State::new(visitor, order, &info);
+    let mut state = NettraceState::new(visitor, order, &info);
     report_start(&mut state, info.start_known, fields_at);
     let complete = objects(&mut state, source, version);
     let bytes = source.position();
@@ -55,7 +55,7 @@ pub fn read(
 }
 
 /// Reads the objects behind the Trace object. Gives whether the end mark was reached.
-fn objects<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, version: u32) -> bool {
+fn objects<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>, version: u32) -> bool {
     let at = source.position();
     match source.peek(1).first() {
         Some(&END_OBJECT) => source.skip(1),
@@ -114,7 +114,7 @@ struct Damage {
     what: String,
 }
 
-fn cut(state: &mut State<'_, '_>, at: u64, have: usize) {
+fn cut(state: &mut NettraceState<'_, '_>, at: u64, have: usize) {
     let message = if have == 0 {
         "the file ends here without its end mark; every block before it is complete".to_owned()
     } else {
@@ -172,7 +172,7 @@ fn block_end(source: &mut Source<'_>, size: usize) -> BlockEnd {
 }
 
 /// Reads one block with its end tag. `at` is where its tags begin.
-fn block<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, head: &Head, version: u32, at: u64) -> Step {
+fn block<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>, head: &Head, version: u32, at: u64) -> Step {
     let name = &head.name;
     let size_at = source.position();
     let have = source.peek(4).len();
@@ -261,7 +261,7 @@ fn block<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, head: &Head, ve
 /// Reads what there is of a block whose damage is reported with the bytes behind it. Gives how many bytes at its end
 /// could not be read.
 fn damaged_content<'a>(
-    state: &mut State<'a, '_>,
+    state: &mut NettraceState<'a, '_>,
     source: &mut Source<'a>,
     kind: Content,
     version: u32,

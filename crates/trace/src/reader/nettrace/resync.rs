@@ -13,7 +13,7 @@ use super::event_types::EventTypes;
 use super::object_type::object_type;
 use super::report::Reporter;
 use super::rows_v6::{label_list, metadata_row, thread_row};
-use super::state::State;
+use super::state::NettraceState;
 use crate::bytes::{Parsed, i64le, take, u16le, u32le, varuint32, varuint64};
 use crate::error::{Problem, Severity};
 use crate::source::{MAX_CHUNK, Source};
@@ -333,7 +333,13 @@ pub fn is_recording(bytes: &[u8]) -> bool {
 }
 
 /// Moves to the next beginning of a block and reports the gap, which began at `from`. `false` when there is none.
-pub fn go_on(state: &mut State<'_, '_>, source: &mut Source<'_>, from: u64, what: &str, begins: Beginning) -> bool {
+pub fn go_on(
+    state: &mut NettraceState<'_, '_>,
+    source: &mut Source<'_>,
+    from: u64,
+    what: &str,
+    begins: Beginning,
+) -> bool {
     let found = skip_to(source, begins);
     let bytes = source.position() - from;
     match found {

@@ -23,7 +23,7 @@ use crate::source::{Chunk, Source};
 const ZERO_RUN: usize = 32;
 
 /// The state of a reader.
-pub struct State<'a, 'v> {
+pub struct NettraceState<'a, 'v> {
     pub out: Reporter<'v>,
     pub order: Order,
     /// The visitor wants no more.
@@ -55,9 +55,9 @@ pub struct State<'a, 'v> {
     losses: Losses,
 }
 
-impl<'a, 'v> State<'a, 'v> {
-    pub fn new(visitor: &'v mut dyn Visitor, order: Order, info: &TraceInfo) -> State<'a, 'v> {
-        State {
+impl<'a, 'v> NettraceState<'a, 'v> {
+    pub fn new(visitor: &'v mut dyn Visitor, order: Order, info: &TraceInfo) -> NettraceState<'a, 'v> {
+        NettraceState {
             out: Reporter::new(visitor),
             order,
             stopped: false,

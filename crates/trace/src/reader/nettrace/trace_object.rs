@@ -6,7 +6,7 @@ use std::path::Path;
 use nom::Parser;
 use nom::multi::fill;
 
-use super::state::State;
+use super::state::NettraceState;
 use crate::bytes::{Parsed, i64le, u16le, u32le};
 use crate::error::{Error, Problem, Result, Severity};
 use crate::reader::{NETTRACE_CONTAINER, TraceInfo};
@@ -82,7 +82,7 @@ pub fn check(info: &TraceInfo, path: &Path, offset: u64) -> Result<()> {
 }
 
 /// A note when the start of the recording cannot be known.
-pub fn report_start(state: &mut State<'_, '_>, known: bool, offset: u64) {
+pub fn report_start(state: &mut NettraceState<'_, '_>, known: bool, offset: u64) {
     if !known {
         let message = "the header's start time is not a valid date; times of day count from 1970";
         state.problem(Problem::new(Severity::Error, "bad_start_time", offset, message));

@@ -15,7 +15,7 @@ use super::blocks_v6::content;
 use super::live;
 use super::resync::{Found, find, go_on, has_form_v6, is_block_v6, is_recording, trailing_bytes};
 use super::rows_v6::trace;
-use super::state::State;
+use super::state::NettraceState;
 use super::trace_object::{check, report_start};
 use crate::bytes::{Parsed, inner, u32le};
 use crate::error::{Error, Problem, Result, Severity};
@@ -67,7 +67,7 @@ pub fn read(path: &Path, source: &mut Source<'_>, order: Order, visitor: &mut dy
     };
     check(&info, path, start)?;
     visitor.trace(&info);
-    let mut state = State::new(visitor, order, &info);
+    let mut state = NettraceState::new(visitor, order, &info);
     report_start(&mut state, info.start_known, start);
     let complete = blocks(&mut state, source);
     let bytes = source.position();
@@ -77,7 +77,7 @@ pub fn read(path: &Path, source: &mut Source<'_>, order: Order, visitor: &mut dy
 }
 
 /// Reads the blocks behind the trace block. Gives whether the end mark was reached.
-fn blocks<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>) -> bool {
+fn blocks<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>) -> bool {
     while !state.stopped {
         live::wait(state, source);
         let at = source.position();
@@ -191,7 +191,7 @@ fn is_unknown_block(bytes: &[u8], at_end: bool) -> bool {
 }
 
 /// Reads one block.
-fn block<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, size: usize, kind: u8) -> Step {
+fn block<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>, size: usize, kind: u8) -> Step {
     let end = block_end(source, size, kind);
     if kind > LAST_KIND && !matches!(end, BlockEnd::Good) {
         return match end {
@@ -243,7 +243,7 @@ fn block<'a>(state: &mut State<'a, '_>, source: &mut Source<'a>, size: usize, ki
 /// Reads what there is of a block whose damage is reported with the bytes behind it. Gives how many bytes at its end
 /// could not be read.
 fn damaged_content<'a>(
-    state: &mut State<'a, '_>,
+    state: &mut NettraceState<'a, '_>,
     source: &mut Source<'a>,
     kind: u8,
     start: u64,

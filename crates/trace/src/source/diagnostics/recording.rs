@@ -89,7 +89,7 @@ pub struct Ending {
 }
 
 #[derive(Default)]
-struct State {
+struct RecordingState {
     /// Why the session is to stop, once that is requested.
     stop: Option<Reason>,
     /// Why nothing comes any more.
@@ -106,12 +106,12 @@ struct State {
 /// A handle that ends a recording; clones end the same one.
 #[derive(Clone)]
 pub struct Control {
-    shared: Arc<(Mutex<State>, Condvar)>,
+    shared: Arc<(Mutex<RecordingState>, Condvar)>,
     spool: SpoolWriter,
 }
 
 impl Control {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, RecordingState> {
         self.shared.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -162,7 +162,7 @@ impl Control {
     /// Waits until the end is requested or no more data come; `false` when the time is over before.
     fn wait(&self, limit: Option<Duration>) -> bool {
         let state = self.lock();
-        let goes_on = |state: &mut State| state.stop.is_none() && state.ended.is_none();
+        let goes_on = |state: &mut RecordingState| state.stop.is_none() && state.ended.is_none();
         match limit {
             Some(limit) => {
                 let waited = self.shared.1.wait_timeout_while(state, limit, goes_on);
@@ -369,7 +369,7 @@ fn end_session(control: &Control, target: &Target, id: u64, duration: Option<Dur
     let (mut silent, mut waited) = (Duration::ZERO, Duration::ZERO);
     loop {
         let state = control.lock();
-        let ended = |state: &mut State| state.ended.is_none();
+        let ended = |state: &mut RecordingState| state.ended.is_none();
         let looked = control.shared.1.wait_timeout_while(state, LOOK, ended);
         let (mut state, looked) = looked.unwrap_or_else(PoisonError::into_inner);
         if !looked.timed_out() {

@@ -25,7 +25,7 @@ struct Segment {
     len: u64,
 }
 
-struct State {
+struct SpoolState {
     /// Segments that were read, while those of the whole recording are there.
     read: Option<Vec<Segment>>,
     /// Segments that were not read yet, the one that is written last.
@@ -42,13 +42,13 @@ struct State {
 }
 
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<SpoolState>,
     changed: Condvar,
     /// Bytes that wait to be read, at most.
     limit: u64,
 }
 
-impl State {
+impl SpoolState {
     /// Whether more may be written now, or writing would fail at once. When nobody reads any more, so much of a whole
     /// recording is still taken in as is kept of one.
     fn has_room(&self, limit: u64) -> bool {
@@ -66,7 +66,7 @@ impl State {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SpoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -78,7 +78,7 @@ pub fn spool(keep: Option<&Path>, limit: u64) -> io::Result<(SpoolWriter, SpoolR
         Some(path) => new_file(path)?,
         None => temporary::file()?,
     };
-    let state = State {
+    let state = SpoolState {
         read: Some(Vec::new()),
         segments: VecDeque::from([Segment { file: Arc::new(first), len: 0 }]),
         position: 0,
@@ -143,7 +143,7 @@ impl SpoolWriter {
         if state.has_room(self.shared.limit) {
             return true;
         }
-        let full = |state: &mut State| !state.has_room(self.shared.limit);
+        let full = |state: &mut SpoolState| !state.has_room(self.shared.limit);
         let waited = self.shared.changed.wait_timeout_while(state, limit, full);
         waited.unwrap_or_else(PoisonError::into_inner).0.has_room(self.shared.limit)
     }

@@ -8,7 +8,7 @@ const METADATA: [&str; 3] = ["169.254.169.254", "169.254.170.2", "metadata.googl
 const MOST: usize = 300;
 
 /// The failure of a request whose error text names a status, or the service that gives credentials.
-pub(super) fn of(text: &str) -> Option<(FailureKind, String)> {
+pub(super) fn parse_answer(text: &str) -> Option<(FailureKind, String)> {
     let line = redacted(text);
     if METADATA.iter().any(|host| line.contains(host)) {
         let what = "there are no credentials: none in the environment, and no service of this machine gives any";
@@ -71,13 +71,13 @@ mod tests {
 
     #[test]
     fn an_answer_is_known_by_its_status() {
-        let answer = |status: &str| of(&format!("Server returned non-2xx status code: {status}: ")).unwrap();
+        let answer = |status: &str| parse_answer(&format!("Server returned non-2xx status code: {status}: ")).unwrap();
         let kinds = ["405 Method Not Allowed", "412 Precondition Failed", "410 Gone", "503 Slow Down"].map(answer);
         let expected = [FailureKind::Unsupported, FailureKind::Changed, FailureKind::Missing, FailureKind::Other];
         assert_eq!(kinds.clone().map(|(kind, _)| kind), expected);
         assert_eq!(kinds[3].1, "the store answers with 503");
-        let (_, none) = of("Error performing PUT http://169.254.169.254/latest/api/token in 1s").unwrap();
+        let (_, none) = parse_answer("Error performing PUT http://169.254.169.254/latest/api/token in 1s").unwrap();
         assert!(none.starts_with("there are no credentials"), "{none}");
-        assert_eq!(of("connection refused"), None);
+        assert_eq!(parse_answer("connection refused"), None);
     }
 }

@@ -30,7 +30,7 @@ const TIMES: [(ClientConfigKey, &str, &str); 3] = [
 const AGENT: &str = concat!("tracequet/", env!("CARGO_PKG_VERSION"));
 
 /// The store of an address. Two addresses in one bucket have the same store, and so the same connections.
-pub(super) fn of(address: &Address) -> Result<Arc<dyn Store>> {
+pub(super) fn store_at(address: &Address) -> Result<Arc<dyn Store>> {
     static OPEN: OnceLock<Mutex<HashMap<String, Arc<Remote>>>> = OnceLock::new();
     let name = format!("{}?{}", address.root, address.query.as_deref().unwrap_or_default());
     let mut open = OPEN.get_or_init(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,7 +39,7 @@ pub(super) fn of(address: &Address) -> Result<Arc<dyn Store>> {
     }
     // Another user of the library may have chosen one already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let inner = build(address).map_err(|e| failures::of(&e).at(address.shown()))?;
+    let inner = build(address).map_err(|e| failures::failure_of(&e).at(address.shown()))?;
     let store = Arc::new(Remote::new(inner, driver()?, address.service == Service::Http));
     open.insert(name, store.clone());
     Ok(store)

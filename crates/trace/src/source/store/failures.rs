@@ -8,7 +8,7 @@ use super::answers::{self, redacted, with_answer};
 use super::object::{Failure, FailureKind};
 
 /// The failure of a request.
-pub(super) fn of(error: &object_store::Error) -> Failure {
+pub(super) fn failure_of(error: &object_store::Error) -> Failure {
     use object_store::Error as E;
     let answer = |what: &str| with_answer(what, &error.to_string());
     let (kind, what) = match error {
@@ -28,7 +28,7 @@ pub(super) fn of(error: &object_store::Error) -> Failure {
 
 fn generic(error: &object_store::Error) -> (FailureKind, String) {
     let text = error.to_string();
-    if let Some(answer) = answers::of(&text) {
+    if let Some(answer) = answers::parse_answer(&text) {
         return answer;
     }
     let http = causes(error).find_map(|cause| cause.downcast_ref::<HttpError>());

@@ -13,7 +13,7 @@ use crate::error::Result;
 /// The store that an address is in. What is needed to speak to it comes from the environment.
 pub fn open(address: &Address) -> Result<Arc<dyn Store>> {
     #[cfg(feature = "cloud")]
-    return connect::of(address);
+    return connect::store_at(address);
     #[cfg(not(feature = "cloud"))]
     Err(Error::Usage(format!(
         "{}: this tracequet was built without the feature `cloud`, as the Python package is, so it reads and writes \

@@ -47,7 +47,7 @@ impl Remote {
     }
 
     fn wait<T: Send>(&self, work: impl Future<Output = object_store::Result<T>> + Send) -> Result<T, Failure> {
-        self.block(work).map_err(|e| failures::of(&e))
+        self.block(work).map_err(|e| failures::failure_of(&e))
     }
 
     fn path(&self, key: &str) -> Result<Path, Failure> {
@@ -85,7 +85,7 @@ impl Store for Remote {
         let options = GetOptions { if_none_match: unless.map(str::to_owned), ..GetOptions::default() };
         let found = match self.block(self.inner.get_opts(&path, options)) {
             Err(object_store::Error::NotModified { .. }) if unless.is_some() => return Ok(None),
-            found => found.map_err(|e| failures::of(&e))?,
+            found => found.map_err(|e| failures::failure_of(&e))?,
         };
         let version = Version { etag: found.meta.e_tag.clone(), generation: found.meta.version.clone() };
         let size = found.meta.size;
@@ -97,7 +97,7 @@ impl Store for Remote {
         let mut came = 0u64;
         while let Some(bytes) = self.block(stream.next()) {
             let bytes = bytes.map_err(|e| {
-                let why = failures::of(&e).what;
+                let why = failures::failure_of(&e).what;
                 Failure::other(format!("the download broke off: {came} of {size} bytes came ({why})"))
             })?;
             came += bytes.len() as u64;
