@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Adds recordings to a dataset and checks rules about them: what action.yml does, for any CI system. Its settings are in the
-# environment:
+# Adds recordings to a dataset and checks rules about them: what action.yml does, for any CI system. Its settings are in
+# the environment:
 #
 #   RECORDINGS   files, directories or patterns, one a line
 #   RULES        the file of rules (docs/CI.md)
@@ -10,7 +10,8 @@
 #   BASELINE     which ones they are compared with, by their labels; empty for none
 #   REPORTS      folder for junit.xml, summary.md and report.html
 #
-# Ends with the exit code of `tracequet check`: 0 passed, 2 undecided, 3 a rule is broken; with 1 when nothing could be converted.
+# Ends with the exit code of `tracequet check`: 0 passed, 2 undecided, 3 a rule is broken; with 1 when nothing could be
+# converted.
 set -euo pipefail
 
 # The lines of a text, as an array named `lines`.

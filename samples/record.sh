@@ -7,22 +7,24 @@
 #
 #   --runtime DIR|auto   the folder with `dotnet` in it. auto (default): DOTNET_ROOT, else the folder of `dotnet` on
 #                        PATH, else .NET Core 3.1 from PyPI (the wheel dotnetcore2), kept in the cache
-#   --only NAMES         record only these: gc-churn server-gc heap stacks events exit-early callbacks subjects measures known
+#   --only NAMES         record only these: gc-churn server-gc heap stacks events exit-early callbacks subjects measures
+#   known
 #                        lifetimes
 #   --suffix TEXT        put TEXT behind each name, as in gc-churn-3.1.nettrace
 #   --no-install         take only what is there: nothing from PyPI or apt
 #
 # The compiler is `csharp OUT.dll FILE...` in the runtime's folder, or the SDK's, or Mono's mcs (Debian: mono-mcs,
 # installed when missing). `callbacks` is recorded by recorder/: TRACEQUET_RECORDER is its library, built when unset.
-# Recordings are made in /tmp/churn, with copies of both. Runtime and program are kept in ${XDG_CACHE_HOME:-~/.cache}/tracequet; a lock keeps two
-# runs at once apart.
+# Recordings are made in /tmp/churn, with copies of both. Runtime and program are kept in
+# ${XDG_CACHE_HOME:-~/.cache}/tracequet; a lock keeps two runs at once apart.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 sources=("$here"/src/*.cs)
 wheel=dotnetcore2 wheel_version=3.1.23
 cache=${XDG_CACHE_HOME:-${HOME:-/tmp}/.cache}/tracequet
-# Where runtime and program are copied to and run: a recording has their paths in it, and this one says nothing of a machine.
+# Where runtime and program are copied to and run: a recording has their paths in it, and this one says nothing of a
+# machine.
 stage=/tmp/churn
 all="gc-churn server-gc heap stacks events exit-early callbacks subjects measures known awaits async-buffers lifetimes"
 

@@ -5,7 +5,8 @@
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "two settings of the allocator")]
 pub fn keep() {
-    // SAFETY: called before there are other threads, with settings that `mallopt(3)` knows. Refused, they change nothing.
+    // SAFETY: called before there are other threads, with settings that `mallopt(3)` knows. Refused, they change
+    // nothing.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 16 << 20);
@@ -16,8 +17,8 @@ pub fn keep() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn keep() {}
 
-/// Has the threads that come share what is kept: of a program whose threads come and go for weeks, each of glibc's arenas would
-/// keep its own.
+/// Has the threads that come share what is kept: of a program whose threads come and go for weeks, each of glibc's
+/// arenas would keep its own.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "a setting of the allocator")]
 pub fn share() {

@@ -1,7 +1,7 @@
 //! The allocator of the program: that of the system, and large pieces of memory lie on huge pages.
 //!
-//! The graph of a heap is read in no order, so that nearly each read is on another page. The processor remembers where some thousand pages
-//! are. That is a few megabytes on pages of 4 KiB, and the whole graph on pages of 2 MiB.
+//! The graph of a heap is read in no order, so that nearly each read is on another page. The processor remembers where
+//! some thousand pages are. That is a few megabytes on pages of 4 KiB, and the whole graph on pages of 2 MiB.
 #![allow(
     unsafe_code,
     reason = "the trait of allocators is unsafe; all that it does is left to the allocator of the system"

@@ -1,7 +1,7 @@
 //! Requests to end the program: Ctrl+C, SIGINT and SIGTERM, closing the terminal.
 //!
-//! Unix goes by `signal-hook`, which says which signal came (the exit code depends on it; `ctrlc` does not say), and calls
-//! the handler on a thread that may take locks. Windows goes by the handler of `source::etw`.
+//! Unix goes by `signal-hook`, which says which signal came (the exit code depends on it; `ctrlc` does not say), and
+//! calls the handler on a thread that may take locks. Windows goes by the handler of `source::etw`.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -42,7 +42,8 @@ pub fn on_interrupt(handler: impl FnMut(Asked) + Send + 'static) -> anyhow::Resu
     listen(&[Asked::Interrupt, Asked::Terminate, Asked::HangUp], handler)
 }
 
-/// From here on SIGINT, SIGTERM and Ctrl+C remove what is half done, and end the program with 130 or 143. May be said again.
+/// From here on SIGINT, SIGTERM and Ctrl+C remove what is half done, and end the program with 130 or 143. May be said
+/// again.
 pub fn end_at_interrupt() -> anyhow::Result<()> {
     if ENDS.swap(true, Ordering::AcqRel) {
         return Ok(());

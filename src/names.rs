@@ -1,4 +1,5 @@
-//! Names of figures as a person reads them: methods without their arguments, where that is enough to know which is meant.
+//! Names of figures as a person reads them: methods without their arguments, where that is enough to know which is
+//! meant.
 
 use std::collections::BTreeMap;
 

@@ -53,8 +53,8 @@ fn printable(is_terminal: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fails when standard output is a terminal, when a file is there already, or its directory is missing, so that [`create_output`] would fail. Commands call it before the work
-/// whose result they write.
+/// Fails when standard output is a terminal, when a file is there already, or its directory is missing, so that
+/// [`create_output`] would fail. Commands call it before the work whose result they write.
 pub fn check_output(output: Option<&Path>, overwrite: bool) -> anyhow::Result<()> {
     let Some(path) = output else { return printable(std::io::stdout().is_terminal()) };
     if path.is_dir() {

@@ -6,8 +6,8 @@ use tracequet::analyze::heap::KeptWalk;
 use tracequet::dataset::read::Dataset;
 use tracequet::report::{lake, page_with};
 
-/// The page of one recording of a dataset, or of all where it has several and none is chosen; with a text at its top, and the heap
-/// dump that its conversion kept.
+/// The page of one recording of a dataset, or of all where it has several and none is chosen; with a text at its top,
+/// and the heap dump that its conversion kept.
 pub fn page_of(
     dataset: &Dataset,
     input: &Path,

@@ -42,8 +42,8 @@ pub fn parse(text: &str) -> Result<i64, String> {
     i64::try_from(total).map_err(|_| "longer than 292 years".into())
 }
 
-/// `hh:mm:ss` and `dd:hh:mm:ss`, as dotnet-trace takes them. Two numbers alone would be hours and minutes to it, and minutes and
-/// seconds to most people.
+/// `hh:mm:ss` and `dd:hh:mm:ss`, as dotnet-trace takes them. Two numbers alone would be hours and minutes to it, and
+/// minutes and seconds to most people.
 fn clock(text: &str) -> Result<i64, String> {
     let parts: Vec<&str> = text.split(':').collect();
     let (days, hours, minutes, seconds) = match parts[..] {

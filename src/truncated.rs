@@ -21,8 +21,9 @@ pub fn handle() {
 extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
     const MESSAGE: &[u8] =
         b"tracequet: error: a file became shorter while it was read (or its disk failed); nothing was written\n";
-    // SAFETY: the system hands a valid `info`; the calls may be made in a signal handler. The range is a part of the map of
-    // an input, which is read-only and lives as long as it is known; private zeros take its place until it is unmapped.
+    // SAFETY: the system hands a valid `info`; the calls may be made in a signal handler. The range is a part of the
+    // map of an input, which is read-only and lives as long as it is known; private zeros take its place until it is
+    // unmapped.
     unsafe {
         let page = usize::try_from(libc::sysconf(libc::_SC_PAGESIZE)).unwrap_or(4096);
         if let Some(range) = tracequet::trace::source::lost_map((*info).si_addr().addr(), page) {

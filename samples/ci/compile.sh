@@ -1,5 +1,6 @@
-# Compiles a program of this folder: compile.sh is sourced by record.sh and noise/record.sh, with SOURCE and PROGRAM (a .dll to make).
-# Sets `dotnet` and `framework`, by the runtime and the compiler that samples/record.sh finds or installs.
+# Compiles a program of this folder: compile.sh is sourced by record.sh and noise/record.sh, with SOURCE and PROGRAM (a
+# .dll to make). Sets `dotnet` and `framework`, by the runtime and the compiler that samples/record.sh finds or
+# installs.
 { read -r dotnet; read -r churn; } < <("$(dirname "${BASH_SOURCE[0]}")/../record.sh" --program)
 runtime=$(dirname "$dotnet")
 framework=$(dirname "$(ls "$runtime"/shared/Microsoft.NETCore.App/*/System.Private.CoreLib.dll | tail -1)")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Record the worked example of docs/CI.md afresh: record.sh OUT [RUNS]. Writes OUT/main-N.nettrace, without the switch, and
-# OUT/change-N.nettrace, with it, and what the program says that it allocates: OUT/main.truth.txt and OUT/change.truth.txt. Takes the
-# runtime and the compiler that samples/record.sh finds or installs.
+# Record the worked example of docs/CI.md afresh: record.sh OUT [RUNS]. Writes OUT/main-N.nettrace, without the switch,
+# and OUT/change-N.nettrace, with it, and what the program says that it allocates: OUT/main.truth.txt and
+# OUT/change.truth.txt. Takes the runtime and the compiler that samples/record.sh finds or installs.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -22,8 +22,8 @@ for ((n = 1; n <= runs; n++)); do
   for kind in main change; do
     arguments=()
     [ "$kind" = main ] || arguments=(waste)
-    # Collections and allocations: keyword 1 of the runtime, level 5. With 0x80000000000 .NET 10 samples allocations at random, while
-    # ticks come at regular steps. On 3.1 the output is a folder, and since then a file.
+    # Collections and allocations: keyword 1 of the runtime, level 5. With 0x80000000000 .NET 10 samples allocations at
+    # random, while ticks come at regular steps. On 3.1 the output is a folder, and since then a file.
     to=$work/$kind-$n.nettrace
     case $framework in */3.1.*) prefix=COMPlus_; mkdir "$to" ;; *) prefix=DOTNET_ ;; esac
     # A small generation 0 (4 MB), so that a short run has collections; no rundown where it can be left out.

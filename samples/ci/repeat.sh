@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Whether the worked example of docs/CI.md fails when it should, and only then: repeat.sh [TIMES]. Each time it records the program
-# afresh, five times without and five times with the switch, and five times more without. The check has to fail for those with the
-# switch (exit code 3) and to pass for those without (0). TRACEQUET is the program; built in release when unset.
+# Whether the worked example of docs/CI.md fails when it should, and only then: repeat.sh [TIMES]. Each time it records
+# the program afresh, five times without and five times with the switch, and five times more without. The check has to
+# fail for those with the switch (exit code 3) and to pass for those without (0). TRACEQUET is the program; built in
+# release when unset.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes probe.pdb, native symbols of a small DLL, and probe.truth.txt: what llvm-symbolizer says of each byte of its code.
+# Makes probe.pdb, native symbols of a small DLL, and probe.truth.txt: what llvm-symbolizer says of each byte of its
+# code.
 #
 #   samples/native/make.sh      clang and the LLVM tools of version 14; the linker comes with Rust
 set -euo pipefail

@@ -9,7 +9,7 @@ use tracequet::trace::source::diagnostics::{Control, Reason, dump_heap};
 use super::super::lock::lock;
 use super::super::output::print_note;
 
-/// How often it is looked whether the recording has ended by itself.
+/// The time between two looks whether the recording has ended by itself.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Says when the recording is to end; clones say it of the same one.

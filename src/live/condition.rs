@@ -12,7 +12,7 @@ const COUNTERS: &str = "System.Runtime";
 /// Bytes of the megabyte in which the runtime counts.
 const MEGABYTE: f64 = 1e6;
 
-/// What is waited for.
+/// A condition that is waited for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition {
     /// As it was typed.
@@ -74,7 +74,7 @@ impl Condition {
     }
 }
 
-/// What has to be recorded to see any of these.
+/// The providers that have to be recorded to see any of these.
 pub fn providers(conditions: &[Condition]) -> Vec<Provider> {
     let mut all: Vec<Provider> = Vec::new();
     for provider in conditions.iter().map(Condition::provider) {

@@ -21,15 +21,15 @@ const BACKGROUND: u64 = 1;
 /// The whole heap.
 const OLDEST_GENERATION: u64 = 2;
 
-/// How long a runtime may take until it begins to list its heap.
+/// The longest time until a runtime begins to list its heap.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long it may be silent before that, and while it lists objects, which it does without a break.
+/// The longest silence before that, and while it lists objects, which it does without a break.
 const SILENCE: Duration = Duration::from_secs(20);
 /// Time between two looks at the recording.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Ends a recording that no event will end: the runtime does not begin to list its heap, or dropped the events that end the list because
-/// its buffer was full.
+/// Ends a recording that no event will end: the runtime does not begin to list its heap, or dropped the events that end
+/// the list because its buffer was full.
 pub fn end_when_stalled(control: &Control, dump: &Mutex<Dump>) {
     let mut progress = ListProgress::default();
     while !control.is_stopping() && !control.has_ended() {
@@ -47,26 +47,26 @@ pub fn end_when_stalled(control: &Control, dump: &Mutex<Dump>) {
     }
 }
 
-/// How the list of the heap came to a standstill.
+/// The way in which the list of the heap came to a standstill.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stalled {
-    /// It began, and nothing more of it comes.
+    /// The list began, and nothing more of it comes.
     InList,
-    /// It did not begin, though the runtime sends other events.
+    /// The list did not begin, though the runtime sends other events.
     BeforeList,
-    /// It did not begin, and the runtime sends nothing.
+    /// The list did not begin, and the runtime sends nothing.
     Silent,
 }
 
-/// Counts how long the list of the heap makes no progress. Each look counts for [`LOOK`], whatever the clock says: while a machine stands
-/// still (a laptop that sleeps, a virtual machine that is moved), no time is counted.
+/// Counts how long the list of the heap makes no progress. Each look counts for [`LOOK`], whatever the clock says:
+/// while a machine stands still (a laptop that sleeps, a virtual machine that is moved), no time is counted.
 #[derive(Debug, Default)]
 struct ListProgress {
     bytes: u64,
     listed: u64,
-    /// How long no bytes came.
+    /// The time for which no bytes came.
     silent: Duration,
-    /// How long everything that came was converted, and had no part of the list.
+    /// The time for which everything that came was converted, and had no part of the list.
     unlisted: Duration,
 }
 
@@ -87,7 +87,7 @@ impl ListProgress {
     }
 }
 
-/// What is known of the dump so far.
+/// The dump, as far as it has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dump {
     /// Whether a list of the heap has begun.
@@ -122,7 +122,7 @@ struct Running {
 }
 
 impl HeapWatch {
-    /// What others see of it.
+    /// The part of the dump that others see.
     pub fn dump(&self) -> Arc<Mutex<Dump>> {
         self.dump.clone()
     }
@@ -136,8 +136,8 @@ impl HeapWatch {
     ///
     /// The runtime collects when the session begins. The heap dump is the first full collection, and not a
     /// background one, that reports objects: the program may make collections of its own before it, which report
-    /// none. The dump is complete at its end. A runtime that was collecting the whole heap already may make no second collection: that
-    /// one reports the objects, and its start is not in the recording.
+    /// none. The dump is complete at its end. A runtime that was collecting the whole heap already may make no second
+    /// collection: that one reports the objects, and its start is not in the recording.
     pub fn event(&mut self, event: &Event<'_>) -> bool {
         let number = |name| field_number(event, name);
         match event.info.event_type.event_id {

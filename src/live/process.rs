@@ -14,9 +14,9 @@ use super::args::LiveArgs;
 pub enum Place {
     /// In a process that runs.
     Process {
-        /// How it is reached.
+        /// The way to reach the runtime.
         target: Target,
-        /// Its id.
+        /// The process id.
         process: u32,
         /// Name of its program.
         name: String,
@@ -49,8 +49,8 @@ impl Place {
         let target = Target::Port(find(process)?);
         let info = match process_info(&target) {
             Ok(info) => info,
-            // .NET Core 3.1 records, but does not say who it is, nor does a process whose arguments are longer than an answer
-            // may be.
+            // .NET Core 3.1 records, but does not say who it is, nor does a process whose arguments are longer than an
+            // answer may be.
             Err(error) if error.is_refusal() => ProcessInfo::default(),
             Err(error) => return Err(error.into()),
         };
@@ -78,7 +78,7 @@ impl Place {
         }
     }
 
-    /// What the recording is called in the dataset.
+    /// The name of the recording in the dataset.
     pub fn recording_name(&self) -> PathBuf {
         let name = match self {
             Place::Process { process, name, .. } if name.is_empty() => format!("process-{process}"),
@@ -99,7 +99,7 @@ fn is_called(candidate: &Candidate, name: &str) -> bool {
     asked.is_some_and(|info| info.is_ok_and(|info| same(&program_name(&info))))
 }
 
-/// What a person calls a process: its main assembly, else its program.
+/// The name of a process for a person: its main assembly, else its program.
 pub fn program_name(info: &ProcessInfo) -> String {
     if !info.entry_assembly.is_empty() {
         return info.entry_assembly.clone();
@@ -128,7 +128,7 @@ fn program_of(process: u32) -> String {
     program_in(line.split(|b| *b == 0).map(|word| String::from_utf8_lossy(word).into_owned()))
 }
 
-/// What cannot be reached, shortly.
+/// The trouble with a process that cannot be reached, in a few words.
 pub fn trouble(error: &PortError) -> String {
     match error {
         PortError::Denied { owner: Some(owner), .. } => format!("belongs to {owner}"),

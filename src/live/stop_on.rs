@@ -6,7 +6,7 @@ use tracequet::trace::source::diagnostics::port::{EventFilter, Provider};
 use super::super::time;
 use super::fields::{RUNTIME, field_number, field_text};
 
-/// What ends a recording.
+/// An event or a counter that ends a recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopOn {
     /// An exception of this type was thrown. Without a namespace: of this name in any.
@@ -41,7 +41,7 @@ impl StopOn {
         }
     }
 
-    /// What has to be recorded for it.
+    /// The provider that has to be recorded for it.
     pub fn provider(&self) -> Provider {
         let (keywords, level) = match self {
             StopOn::Exception(_) => (0x8000, 2),

@@ -18,12 +18,12 @@ const BUFFER_MB: u32 = 16;
 /// A session that has watched as long is begun anew, so that nothing that grows with a session grows for weeks.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// What has happened.
+/// The event that was waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Happened {
     /// The condition, as it was typed.
     pub condition: String,
-    /// What was seen, in words.
+    /// The event in words.
     pub what: String,
 }
 
@@ -45,7 +45,8 @@ pub fn watch(target: &Target, conditions: &[Condition], begun: impl FnOnce(Contr
     let watches = conditions.iter().map(|one| (one.text.clone(), ConditionWatch::new(one))).collect();
     let mut visitor = Visitor { watches, happened: None };
     if !input.head().is_empty() {
-        // Sorting holds events back as long as others come. The two of a pause are of one thread, whose events are in order.
+        // Sorting holds events back as long as others come. The two of a pause are of one thread, whose events are in
+        // order.
         event::read(input, Order::File, &mut visitor)?;
     }
     recording.control().stop(Reason::Asked);
@@ -59,7 +60,7 @@ struct Visitor {
 }
 
 impl EventVisitor for Visitor {
-    /// What is lost is not seen: the next one is.
+    /// Lost events are not seen: the next one is.
     fn problem(&mut self, _: Problem) {}
 
     fn event_type(&mut self, _: TypeId, info: &EventInfo) -> bool {

@@ -8,12 +8,13 @@ use super::args::{LiveArgs, RundownArg, WhenFullArg};
 use super::fields::RUNTIME;
 use super::stop_on::StopOn;
 
-/// What is recorded by default.
+/// The preset that is recorded by default.
 const DEFAULT: &str = "gc";
-/// A heap comes in one burst, and what does not fit into the buffer is lost: about 110 bytes an object. The runtime takes
-/// memory for the buffer only as it fills.
+/// A heap comes in one burst, and what does not fit into the buffer is lost: about 110 bytes an object. The runtime
+/// takes memory for the buffer only as it fills.
 const HEAP_BUFFER_MB: u32 = 4096;
-/// What of the runtime lists the heap in a collection that another session asks for: GC, Type, GCHeapDump, GCHeapAndTypeNames.
+/// The keywords of the runtime that list the heap in a collection which another session asks for: GC, Type, GCHeapDump,
+/// GCHeapAndTypeNames.
 const HEAP_AT_END: u64 = 0x118_0001;
 /// The default buffer.
 const BUFFER_MB: u32 = 256;

@@ -21,7 +21,7 @@ pub struct LiveWatch {
 }
 
 impl LiveWatch {
-    /// What the options ask for. The recording that it may end is put in `control` when it begins.
+    /// The watches that the options ask for. The recording that they may end is put in `control` when it begins.
     pub fn new(args: &LiveArgs, control: Arc<Mutex<Option<Control>>>, as_json: bool) -> LiveWatch {
         LiveWatch {
             heap: (args.heap || args.heap_at_end).then(HeapWatch::default),
@@ -31,7 +31,7 @@ impl LiveWatch {
         }
     }
 
-    /// What is known of the heap, if that is recorded.
+    /// The heap dump as far as it has come, if one is recorded.
     pub fn dump(&self) -> Option<Arc<Mutex<Dump>>> {
         self.heap.as_ref().map(HeapWatch::dump)
     }

@@ -1,5 +1,5 @@
-//! `tracequet heap` and the library behind it, against what the definitions give: an object retains what no root leads to
-//! without it.
+//! `tracequet heap` and the library behind it, against what the definitions give: an object retains what no root leads
+//! to without it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -55,7 +55,8 @@ impl Plain {
         Plain { addresses: objects.into_keys().collect(), sizes, types, edges, roots }
     }
 
-    /// For each object the references to it from the nearest root, when one object is taken away; 0 when no root leads to it.
+    /// For each object the references to it from the nearest root, when one object is taken away; 0 when no root leads
+    /// to it.
     fn reached(&self, without: Option<usize>) -> Vec<u32> {
         let mut seen = vec![0; self.sizes.len()];
         let mut open = self.roots.clone();

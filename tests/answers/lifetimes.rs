@@ -583,8 +583,8 @@ fn samples_lend_their_stacks(name: &str, out: &Path) {
     let names: HashMap<String, String> =
         rows(&recording, "type", ["type_id", "name"]).into_iter().map(|[id, name]| (id, name)).collect();
     let is_kept = |kind: &String| names.get(kind).is_some_and(|of| of.ends_with("Kept"));
-    // Every sample of an object that is alive lies in the dump as an object of that type. The types are compared by name:
-    // before .NET 5 an array has one id in allocations and another in heap dumps.
+    // Every sample of an object that is alive lies in the dump as an object of that type. The types are compared by
+    // name: before .NET 5 an array has one id in allocations and another in heap dumps.
     let objects: HashMap<String, String> =
         rows(&recording, "heap_object", ["object_id", "type_id"]).into_iter().map(|[id, kind]| (id, kind)).collect();
     let lives =

@@ -1,4 +1,5 @@
-//! Commands that answer a question over one recording or two: `cohorts`, `diff`, `export`, `heap`, `lifetimes`, `report`.
+//! Commands that answer a question over one recording or two: `cohorts`, `diff`, `export`, `heap`, `lifetimes`,
+//! `report`.
 
 mod cohorts;
 mod diff;

@@ -1,5 +1,5 @@
-//! One figure on every surface: processor time and allocations are the same number in exports, on the page, in views, metrics and
-//! differences.
+//! One figure on every surface: processor time and allocations are the same number in exports, on the page, in views,
+//! metrics and differences.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -24,8 +24,8 @@ fn recordings() -> Vec<PathBuf> {
     files(&folder).keys().filter(is_one).map(|name| folder.join(name)).collect()
 }
 
-/// What views and tables say of a dataset: samples of processor by site, method and assembly, those without a stack, bytes of
-/// allocations by site, those without a stack.
+/// What views and tables say of a dataset: samples of processor by site, method and assembly, those without a stack,
+/// bytes of allocations by site, those without a stack.
 const VIEWS: &str = "
 import json, os, sys, duckdb
 os.chdir(sys.argv[1])

@@ -34,8 +34,8 @@ fn attached(runtime: &Runtime, settings: &[&str], after: Duration, steps: &str) 
     if code == Some(0) && complete(&dual.callbacks()).len() > 5 { Ok(dual) } else { Err(format!("{code:?} {errors}")) }
 }
 
-/// On a machine that is busy the program may not have begun after half a second, or may be near its end when the recorder comes:
-/// then it is waited for longer, and the program is longer. `is_it` says whether an attempt will do.
+/// On a machine that is busy the program may not have begun after half a second, or may be near its end when the
+/// recorder comes: then it is waited for longer, and the program is longer. `is_it` says whether an attempt will do.
 fn attached_in_time(runtime: &Runtime, settings: &[&str], is_it: impl Fn(&Dual) -> bool) -> Dual {
     let attempts = [(500, "60"), (1000, "120"), (2000, "400")];
     let mut failed = Vec::new();

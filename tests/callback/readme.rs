@@ -122,7 +122,8 @@ fn the_c_of_the_document_compiles_and_makes_the_payload_of_the_crate() {
 
     use tracequet::trace::reader::callback::format::{kind, record_header};
     let mut payload = Vec::new();
-    // Not the crate's `surviving`, which takes off the zero bits that all values end in; C leaves the values as they are.
+    // Not the crate's `surviving`, which takes off the zero bits that all values end in; C leaves the values as they
+    // are.
     tracequet::trace::reader::callback::encode::varint(&mut payload, 2);
     payload.push(0);
     for gap in [0x1000, 0x2000 - 0x1100] {

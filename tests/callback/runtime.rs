@@ -57,7 +57,8 @@ fn a_heap_dump_has_the_roots_objects_and_weak_elements_of_the_callbacks() {
         let theirs = *dumped.first().expect("one");
         let ours = first + (theirs - dump.collections.iter().find(|c| c.complete).expect("one").gc_id);
         let roots = |facts: &Facts, gc: GcId| {
-            // Static fields are roots of a kind that only the dump of .NET 5 and later has, beside the objects they are in.
+            // Static fields are roots of a kind that only the dump of .NET 5 and later has, beside the objects they are
+            // in.
             let of_gc = facts.roots.iter().filter(|r| r.0 == gc && r.2 != "static");
             sorted(of_gc.map(|(_, object, kind, flags, id)| (*object, *kind, *flags, *id)))
         };
@@ -213,14 +214,16 @@ fn what_waits_for_its_finalizer_is_queued_once_and_then_waits() {
         let (queued, waiting) = (count(&callbacks, "queued"), count(&callbacks, "waiting"));
         let finalized = count(&theirs, "finalized");
         println!("{}: {queued} queued, {waiting} waiting, {finalized} finalized by the events", runtime.name);
-        // 12 rounds of 20 plain, 20 critical and 5 returning objects, and 3 slow ones; what was suppressed is not among them.
+        // 12 rounds of 20 plain, 20 critical and 5 returning objects, and 3 slow ones; what was suppressed is not among
+        // them.
         assert!(queued >= 12 * 45 + 3, "{}: {queued} queued", runtime.name);
-        // Three times a slow one holds up the queue for four rounds. How many plain ones it holds is a matter of time; critical
-        // ones run last, so that all 20 of each round wait in every later collection of these rounds, of which there are more
-        // than those that the program asks for.
+        // Three times a slow one holds up the queue for four rounds. How many plain ones it holds is a matter of time;
+        // critical ones run last, so that all 20 of each round wait in every later collection of these rounds, of which
+        // there are more than those that the program asks for.
         assert!(waiting >= 3 * 20 * (1 + 2 + 3), "{}: {waiting} waiting", runtime.name);
-        // What is queued in the last collection may find the process at its end. A few objects of the runtime register again in
-        // their finalizers: they are finalized once more, but callbacks cannot tell them from objects that still wait.
+        // What is queued in the last collection may find the process at its end. A few objects of the runtime register
+        // again in their finalizers: they are finalized once more, but callbacks cannot tell them from objects that
+        // still wait.
         assert!(queued.abs_diff(finalized) < 60, "{}: {queued} queued, {finalized} finalized", runtime.name);
         // In the first collection that finds something nothing can have waited before.
         let first = callbacks.finalizable.first().expect("a row").0;

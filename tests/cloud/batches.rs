@@ -1,4 +1,5 @@
-//! Batches of recordings that a web server has: each is fetched when it is its turn, and one that cannot be reached costs itself.
+//! Batches of recordings that a web server has: each is fetched when it is its turn, and one that cannot be reached
+//! costs itself.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;

@@ -1,5 +1,5 @@
-"""Servers that stores are tested against, on this machine: moto for S3, Azurite for Azure, and a plain HTTP server that can be
-made to misbehave. `TRACEQUET` is the program, built with the feature `cloud` (.ci/cloud)."""
+"""Servers that stores are tested against, on this machine: moto for S3, Azurite for Azure, and a plain HTTP server that
+can be made to misbehave. `TRACEQUET` is the program, built with the feature `cloud` (.ci/cloud)."""
 
 import contextlib
 import http.server
@@ -172,8 +172,8 @@ def azurite(tmp_path_factory):
 
 
 class Web(http.server.BaseHTTPRequestHandler):
-    """Files with ranges and tags. Names of faults in front of the path: `/cut/`, `/once/`, `/slow/`, `/refused/`, `/busy/`,
-    `/endless/`."""
+    """Files with ranges and tags. Names of faults in front of the path: `/cut/`, `/once/`, `/slow/`, `/refused/`,
+    `/busy/`, `/endless/`."""
 
     protocol_version = "HTTP/1.1"
     seen = {}

@@ -1,4 +1,5 @@
-//! What `tracequet collect` does with runtimes that do what no runtime should: it ends, says why, and leaves nothing half there.
+//! What `tracequet collect` does with runtimes that do what no runtime should: it ends, says why, and leaves nothing
+//! half there.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

@@ -10,7 +10,8 @@ use crate::support::live::{Folder, Program, each_runtime, ended, run, text, trac
 use crate::support::patience::wait_for;
 use crate::support::python::python;
 
-/// Counts rows as long as the recording runs, and again when its standard input ends; says how many there were each time.
+/// Counts rows as long as the recording runs, and again when its standard input ends; says how many there were each
+/// time.
 const COUNTS: &str = "
 import duckdb, sys, time, json
 out, seen = sys.argv[1], []

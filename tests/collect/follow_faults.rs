@@ -148,8 +148,8 @@ fn damage_between_parts_and_a_stream_that_is_cut_cost_only_themselves() {
     assert!(list.contains("losses") && !list.contains("unfinished"), "{list}");
 }
 
-/// The directory is moved away, or something else takes its place, while parts are written. False where a part was published in
-/// the moment between the two, so that there was nothing for it.
+/// The directory is moved away, or something else takes its place, while parts are written. False where a part was
+/// published in the moment between the two, so that there was nothing for it.
 fn takes_away(replaced_by: Option<&'static str>) -> bool {
     let folder = Folder::new();
     let (out, moved, other) = (folder.path("out"), folder.path("moved"), folder.path("other"));

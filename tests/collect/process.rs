@@ -168,13 +168,13 @@ fn a_heap_is_recorded_whole() {
     }
 }
 
-/// Records the heap of a new program until two are large. Returns how many objects, types and references each has, or why the runtime does
-/// not answer.
+/// Records the heap of a new program until two are large. Returns how many objects, types and references each has, or
+/// why the runtime does not answer.
 fn heaps_of_a_program(runtime: &Runtime) -> Result<Vec<[usize; 3]>, String> {
     let program = Program::start(runtime, &["steps", "60000", "10"]);
     let (pid, mut found) = (program.id().to_string(), Vec::<[usize; 3]>::new());
-    // The port opens before the program begins: the first heaps may be small. .NET Core 3.1 begins with 280 objects. The
-    // names of types are in each.
+    // The port opens before the program begins: the first heaps may be small. .NET Core 3.1 begins with 280 objects.
+    // The names of types are in each.
     while found.len() < 10 && found.iter().filter(|[objects, ..]| *objects > 200).count() < 2 {
         let out = Folder::new();
         // Both end by themselves, with the buffer of a heap.

@@ -1,4 +1,5 @@
-//! Batches in memory: the tables and rows of a dataset, chosen tables, an early end, several recordings, and what is damaged.
+//! Batches in memory: the tables and rows of a dataset, chosen tables, an early end, several recordings, and what is
+//! damaged.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -10,8 +10,8 @@ use crate::support::expected::shared_folder;
 use crate::support::program;
 use crate::support::python::python;
 
-/// Rows refer to rows that are there, sums are those of the rows they count, times and stacks are in order. `inspect` looks at
-/// a recording in another way, and counts the same.
+/// Rows refer to rows that are there, sums are those of the rows they count, times and stacks are in order. `inspect`
+/// looks at a recording in another way, and counts the same.
 #[test]
 fn tables_agree_with_each_other_and_with_inspect() {
     const TEST: &str = "tables_agree_with_each_other_and_with_inspect";

@@ -1,8 +1,8 @@
 //! Every .etl among the shared traces against what an independent reader found in it.
 //!
 //! Differences that are meant, and nothing else:
-//! - The load of an image (hook 0x030A) is filed under processes in the file. The independent reader leaves it there; we
-//!   report it as an image event, opcode 10, as every consumer of ETW does.
+//! - The load of an image (hook 0x030A) is filed under processes in the file. The independent reader leaves it there;
+//!   we report it as an image event, opcode 10, as every consumer of ETW does.
 //! - A session that shares its buffers between processors says processor 0 for each event. We say that it is unknown.
 
 use std::collections::BTreeMap;

@@ -5,8 +5,8 @@ use crate::support::dataset::Dataset;
 
 const THREAD: u32 = 101;
 
-/// A FileIo event of a version for 64-bit pointers: version 2 has the thread as a pointer behind the packet, version 3 as a
-/// number behind the pointers.
+/// A FileIo event of a version for 64-bit pointers: version 2 has the thread as a pointer behind the packet, version 3
+/// as a number behind the pointers.
 fn operation(version: u8, opcode: u8, ticks: i64, irp: u64, pointers: &[u64], rest: &[u8]) -> Vec<u8> {
     let mut payload = Vec::new();
     if matches!(opcode, 67 | 68) {
@@ -86,7 +86,8 @@ fn operations_on_files_end_with_their_packets() {
     }
 }
 
-/// Windows 8 and later write the path of a deletion, of a new name and of a link as an event beside that of the operation.
+/// Windows 8 and later write the path of a deletion, of a new name and of a link as an event beside that of the
+/// operation.
 #[test]
 fn deletions_renames_and_links_have_their_paths() {
     const OBJECT: u64 = 0xFFFF_A000_0000_1000;

@@ -1,10 +1,11 @@
-//! Hardware counters in the headers of events, their names, and the samples that they cause. No recording at hand has them: they are
-//! written here from the documented layouts.
+//! Hardware counters in the headers of events, their names, and the samples that they cause. No recording at hand has
+//! them: they are written here from the documented layouts.
 
 use super::writer::*;
 use crate::support::dataset::{Dataset, Table};
 
-/// The same PERFINFO event with hardware counters in front of its payload, and perhaps an index of precise sampling before them.
+/// The same PERFINFO event with hardware counters in front of its payload, and perhaps an index of precise sampling
+/// before them.
 fn counted(event: &[u8], pebs: Option<u64>, counters: &[u64]) -> Vec<u8> {
     let mut out = event[..0x10].to_vec();
     out[1] = counters.len() as u8 | if pebs.is_some() { 0x80 } else { 0 };

@@ -1,4 +1,5 @@
-//! What a merged log says of the symbols of modules, written as Windows 11 does: up to four events for each listing of an image.
+//! What a merged log says of the symbols of modules, written as Windows 11 does: up to four events for each listing of
+//! an image.
 
 use std::path::Path;
 

@@ -33,7 +33,8 @@ fn switch_with(ticks: i64, new: u32, old: u32, rest: [u8; 4]) -> Vec<u8> {
     perf_info(5, 36, 2, ticks, &payload)
 }
 
-/// A recording with interrupts on two processors: within one another, before their modules are listed, behind lost events.
+/// A recording with interrupts on two processors: within one another, before their modules are listed, behind lost
+/// events.
 pub fn recording() -> Vec<u8> {
     let first = [
         image(3, 1000, 0, HAL, r"\SystemRoot\system32\hal.dll"),
@@ -107,7 +108,8 @@ fn interrupts_have_their_times_routines_and_threads() {
     ];
     assert_eq!(rows, expected);
     let numbers = |column: &str| order.iter().map(|row| table.optional(column)[*row]).collect::<Vec<_>>();
-    // Thread 101 until it gave the processor up; on the other processor nothing is known before its first switch, and behind lost events.
+    // Thread 101 until it gave the processor up; on the other processor nothing is known before its first switch, and
+    // behind lost events.
     let (idle, worker) = (Some(0), Some(101));
     assert_eq!(numbers("thread_id"), [None, worker, worker, worker, worker, idle, idle, Some(103), None, worker]);
     assert_eq!(numbers("process_id")[1..6], [Some(50), Some(50), Some(50), Some(50), Some(0)]);
@@ -171,8 +173,8 @@ pub struct RawEvent<'l> {
     pub payload: &'l [u8],
 }
 
-/// The events with a PERFINFO64 header in an uncompressed log, read byte by byte without the reader; the log's first tick and its ticks in
-/// a second.
+/// The events with a PERFINFO64 header in an uncompressed log, read byte by byte without the reader; the log's first
+/// tick and its ticks in a second.
 pub fn raw_events(log: &[u8]) -> (Vec<RawEvent<'_>>, i64, i64) {
     let word = |at: usize| u16::from_le_bytes(log[at..at + 2].try_into().unwrap());
     let long = |at: usize| u32::from_le_bytes(log[at..at + 4].try_into().unwrap()) as usize;
@@ -204,8 +206,8 @@ pub fn real_log(test: &str) -> Option<(std::path::PathBuf, Vec<u8>)> {
     Some((path, log))
 }
 
-/// A log of Windows 7 with eight processors. An independent reader found 138,599 interrupts of 2,577.9 ms, 1,118 of messages of
-/// 17.6 ms, and 15,267 deferred calls of 97.9 ms, all of them in 51 modules of the kernel.
+/// A log of Windows 7 with eight processors. An independent reader found 138,599 interrupts of 2,577.9 ms, 1,118 of
+/// messages of 17.6 ms, and 15,267 deferred calls of 97.9 ms, all of them in 51 modules of the kernel.
 #[test]
 fn interrupts_of_a_real_log_are_those_of_its_bytes() {
     let test = "interrupts_of_a_real_log_are_those_of_its_bytes";

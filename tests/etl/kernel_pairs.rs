@@ -1,5 +1,5 @@
-//! System calls, operations on the registry, and messages of ALPC. No recording at hand has such events: they are written here from
-//! the documented layouts.
+//! System calls, operations on the registry, and messages of ALPC. No recording at hand has such events: they are
+//! written here from the documented layouts.
 
 use super::writer::*;
 use crate::support::dataset::{Dataset, Table};

@@ -1,5 +1,5 @@
-//! Tables of the kernel's events against the text that TraceEvent made of the same recording; what that recording does not have is
-//! written here.
+//! Tables of the kernel's events against the text that TraceEvent made of the same recording; what that recording does
+//! not have is written here.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -181,7 +181,8 @@ fn the_network_is_that_of_traceevent() {
 const TCP: u8 = 0x06;
 const UDP: u8 = 0x08;
 
-/// Both ends of a connection, as they lie in an event: the other machine's address, the own one, their ports in network order.
+/// Both ends of a connection, as they lie in an event: the other machine's address, the own one, their ports in network
+/// order.
 fn ends(is_v6: bool) -> Vec<u8> {
     let mut out = Vec::new();
     for last in [7, 8] {

@@ -1,5 +1,5 @@
-//! Recordings of a whole machine: lists that one thread writes for all processes, symbols by time, layouts of Windows 7, the
-//! part of a recording that is asked for.
+//! Recordings of a whole machine: lists that one thread writes for all processes, symbols by time, layouts of Windows
+//! 7, the part of a recording that is asked for.
 
 use std::path::{Path, PathBuf};
 

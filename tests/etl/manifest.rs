@@ -338,8 +338,8 @@ fn an_odd_template_leaves_its_events_raw() {
     let path = folder.path().join("shop.etl");
     std::fs::write(&path, Writer::new().events(1, &events).bytes).expect("room");
     let all = "<struct name='s'>".repeat(12) + &"</struct>".repeat(12);
-    // The text that is replaced, its replacement, the beginning of the element in the message, the rest of the message, and the event
-    // that stays raw.
+    // The text that is replaced, its replacement, the beginning of the element in the message, the rest of the message,
+    // and the event that stays raw.
     for (from, to, element, expected, raw) in [
         (
             "value=\"3\"",

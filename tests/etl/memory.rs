@@ -108,8 +108,8 @@ fn copies_of_a_real_log_take_little_memory() {
         return;
     }
     let Some(log) = shared_file("copies_of_a_real_log_take_little_memory", name) else { return };
-    // They take 249 MB here, and 320 if each payload table keeps the buffers of a whole batch. In a release build 12 copies take 229 MB,
-    // 24 take 259 and 60 take 330: each lists symbols and methods anew.
+    // They take 249 MB here, and 320 if each payload table keeps the buffers of a whole batch. In a release build 12
+    // copies take 229 MB, 24 take 259 and 60 take 330: each lists symbols and methods anew.
     let copies = 12;
     let folder = tempfile::tempdir().expect("a folder");
     let many = folder.path().join("many.etl");

@@ -88,8 +88,8 @@ fn native_frames_of_an_etl_have_the_names_and_lines_of_their_pdb() {
         let expected = if is_end { &truth[&(rva - 1)].0 } else { function };
         assert_eq!(names[row], format!("{file}!{expected}"), "{rva:#x}");
         functions += 1;
-        // The line is that of the code before the address. Where a function begins there are two, of which the first has no
-        // code; the tool says the first one for the very first byte.
+        // The line is that of the code before the address. Where a function begins there are two, of which the first
+        // has no code; the tool says the first one for the very first byte.
         let before = if offsets[row] < 2 { &truth[&(rva + 1 - offsets[row])] } else { &truth[&(rva - 1)] };
         assert_eq!((&files[row], lines[row].unwrap_or_default()), (&before.1, before.2), "{rva:#x} {source}:{line}");
         with_line += u64::from(before.2 > 0);
@@ -138,8 +138,8 @@ fn symbols_that_are_too_large_are_told() {
     assert!(diagnostics.texts("message")[at].ends_with("128 MB are not read: probe.pdb"));
 }
 
-/// An image of NGEN in a log that is not merged: only the runtime says which symbols it has. In them names have the token of the
-/// method behind them.
+/// An image of NGEN in a log that is not merged: only the runtime says which symbols it has. In them names have the
+/// token of the method behind them.
 #[test]
 fn frames_of_an_ngen_image_have_the_names_of_its_native_pdb() {
     const RUNTIME: Guid = Guid::constant("e13c0d23-ccbc-4e12-931b-d9cc2eee27e4");

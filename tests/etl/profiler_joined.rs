@@ -212,7 +212,8 @@ fn lost_starts_and_ends_of_either_side_leave_the_ranges_where_they_belong() {
                 restart(&mut t);
             }
             let facts = t.facts();
-            // An end of the runtime's that comes behind that of the profiler, and has nothing before it, is a row of its own.
+            // An end of the runtime's that comes behind that of the profiler, and has nothing before it, is a row of
+            // its own.
             let stray = !runtime_lists && lost.split(' ').any(|l| l == "start");
             let reported: Vec<_> = facts.collections.iter().filter(|c| !stray || c.surviving_range_count > 0).collect();
             assert_eq!(facts.collections.len(), 3 + usize::from(stray), "{what}: {:#?}", facts.collections);

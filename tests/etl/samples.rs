@@ -70,7 +70,8 @@ fn kernel() -> Vec<u8> {
     log([&first, &second])
 }
 
-/// Two collections with their ranges, pauses and heap sizes (with a number more than the layout has, as newer runtimes write).
+/// Two collections with their ranges, pauses and heap sizes (with a number more than the layout has, as newer runtimes
+/// write).
 fn clr() -> Vec<u8> {
     let at = |us: i64| TICKS + us * 10;
     let clr = |us, id, version, payload: &[u8]| {
@@ -102,7 +103,8 @@ fn clr() -> Vec<u8> {
     log([&first, &[]])
 }
 
-/// Events that the recording describes itself: TraceLogging, the manifest of an EventSource, a schema that was embedded.
+/// Events that the recording describes itself: TraceLogging, the manifest of an EventSource, a schema that was
+/// embedded.
 fn described() -> Vec<u8> {
     let manifest = [&[1, 1, 0, 0x5B, 1, 0, 0, 0][..], MANIFEST.as_bytes()].concat();
     let of_source = |ticks, text: &str| {

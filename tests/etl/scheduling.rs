@@ -1,5 +1,5 @@
-//! Context switches, ready threads, and what threads did meanwhile: by a scheduler that knows what its threads did and writes the
-//! documented layouts, and of a real log, which has switches, but none of the events of ready threads.
+//! Context switches, ready threads, and what threads did meanwhile: by a scheduler that knows what its threads did and
+//! writes the documented layouts, and of a real log, which has switches, but none of the events of ready threads.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -306,8 +306,8 @@ fn switches_and_wakes_have_their_fields_and_stacks() {
 
 #[test]
 fn no_interval_crosses_lost_events() {
-    // Forty events fill the first buffer of processor 0; those between it and the next one are lost. The thread runs at the
-    // end of the first one, and at the beginning of the next one.
+    // Forty events fill the first buffer of processor 0; those between it and the next one are lost. The thread runs at
+    // the end of the first one, and at the beginning of the next one.
     let mut events = vec![thread(3, 1000, PROCESS, 101)];
     for index in 1..40 {
         let (new, old) = if index % 2 == 0 { (0, 101) } else { (101, 0) };
@@ -480,8 +480,8 @@ fn shown(table: &Table, column: &str) -> Vec<String> {
     }
 }
 
-/// A real log with eight processors. The figures are those of the whole recording: 89,165 ms until the last context switch, and
-/// the waits of seven threads until the last event, 1.3 ms later.
+/// A real log with eight processors. The figures are those of the whole recording: 89,165 ms until the last context
+/// switch, and the waits of seven threads until the last event, 1.3 ms later.
 #[test]
 fn one_process_of_a_real_log_has_all_its_states() {
     let test = "one_process_of_a_real_log_has_all_its_states";
@@ -544,8 +544,8 @@ const REASONS: [&str; 37] = [
     "WrRundown",
 ];
 
-/// A real log with eight processors, whose events are read byte by byte. Every column is compared but the processes of the threads: an event
-/// has only the threads.
+/// A real log with eight processors, whose events are read byte by byte. Every column is compared but the processes of
+/// the threads: an event has only the threads.
 #[test]
 fn context_switches_of_a_real_log_are_those_of_its_bytes() {
     let test = "context_switches_of_a_real_log_are_those_of_its_bytes";

@@ -1,5 +1,5 @@
-//! Events of providers of Windows whose manifests ship: real recordings that do not describe them, what Windows itself wrote
-//! into others, and made payloads.
+//! Events of providers of Windows whose manifests ship: real recordings that do not describe them, what Windows itself
+//! wrote into others, and made payloads.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

@@ -284,7 +284,8 @@ fn damage_to_stacks_and_processes_is_no_panic() {
     }
 }
 
-/// What the merge step adds has the time and the thread of the event that it describes further, and may stand before it.
+/// What the merge step adds has the time and the thread of the event that it describes further, and may stand before
+/// it.
 #[test]
 fn the_stack_of_an_image_load_does_not_stand_at_what_the_merge_added() {
     let image_id = || by(full(IMAGE_ID, 0, 1010, &[0; 26]), 5, 7);

@@ -1,4 +1,5 @@
-//! Events of TraceLogging, each of which brings its schema along: what is meant to be shown as text has it beside the number.
+//! Events of TraceLogging, each of which brings its schema along: what is meant to be shown as text has it beside the
+//! number.
 
 use super::writer::*;
 use crate::support::dataset::Dataset;

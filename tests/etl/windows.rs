@@ -1,8 +1,8 @@
 //! What there is on Windows only: live sessions, the recorder's library. Runs on Wine as well.
 //!
-//! The functions of ETW are replaced at link time, for this binary and not for the program: a symbol that is defined here
-//! wins over the import library, so that ferrisetw runs whole and unchanged. It says what its author believes of ETW, and
-//! proves nothing about ETW itself.
+//! The functions of ETW are replaced at link time, for this binary and not for the program: a symbol that is defined
+//! here wins over the import library, so that ferrisetw runs whole and unchanged. It says what its author believes of
+//! ETW, and proves nothing about ETW itself.
 #![allow(unsafe_code, non_snake_case, reason = "stands in for functions of Windows, by their names")]
 
 use std::ffi::c_void;

@@ -1,6 +1,7 @@
-//! Each rule of `explain` on its `example`: a program that has the defect, the same work without it, and a recording that lacks its
-//! events (`samples/src/bugs/Habits.cs` and `Bugs.cs`). What holds of every rule is in `crates/analyze/src/findings/rules/tests.rs`: more
-//! of the defect never scores less, and a loss takes no warning away.
+//! Each rule of `explain` on its `example`: a program that has the defect, the same work without it, and a recording
+//! that lacks its events (`samples/src/bugs/Habits.cs` and `Bugs.cs`). What holds of every rule is in
+//! `crates/analyze/src/findings/rules/tests.rs`: more of the defect never scores less, and a loss takes no warning
+//! away.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -100,8 +101,8 @@ fn the_samples_are_those_of_the_list() {
     assert!(found > 30 && found == listed, "{found} samples, {listed} in the list");
 }
 
-/// The managed pool of .NET 6 and later writes its work items to another provider than the rest of the runtime: without it `queue_delay`
-/// has no events.
+/// The managed pool of .NET 6 and later writes its work items to another provider than the rest of the runtime: without
+/// it `queue_delay` has no events.
 #[test]
 fn the_profile_of_the_thread_pool_asks_for_work_items() {
     let dry = run(&["collect", "-p", "1", "--for", "threadpool", "--dry-run"]);

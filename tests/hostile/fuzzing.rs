@@ -1,8 +1,9 @@
 //! The fuzz targets without a fuzzer: inputs that found something once, and a stated number of mutations of recordings.
 //!
-//! `fuzz/found/<target>` keeps, as small as they could be made, inputs that found a bug. Mutations come from a generator with
-//! a fixed seed, so that a failure repeats; `TRACEQUET_FUZZ_SEED` takes another one, `TRACEQUET_FUZZ_TIMES=10` ten times as
-//! many. An input that fails is written into the folder of temporary files of the build, and its name is printed.
+//! `fuzz/found/<target>` keeps, as small as they could be made, inputs that found a bug. Mutations come from a
+//! generator with a fixed seed, so that a failure repeats; `TRACEQUET_FUZZ_SEED` takes another one,
+//! `TRACEQUET_FUZZ_TIMES=10` ten times as many. An input that fails is written into the folder of temporary files of
+//! the build, and its name is printed.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

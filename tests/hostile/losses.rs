@@ -1,6 +1,6 @@
-//! A made-up process whose threads throw, wait, compile, load, queue work and collect, with ids that are given out again. Events of
-//! single threads are dropped, and what is reported then is held against the whole recording: a value that differs is null, or its row
-//! says that it touches a gap.
+//! A made-up process whose threads throw, wait, compile, load, queue work and collect, with ids that are given out
+//! again. Events of single threads are dropped, and what is reported then is held against the whole recording: a value
+//! that differs is null, or its row says that it touches a gap.
 
 use std::collections::BTreeMap;
 
@@ -292,7 +292,8 @@ fn what_a_loss_makes_different_is_null_or_marked() {
     assert!(TABLES.iter().all(|(table, _)| marked.get(table).is_some_and(|rows| *rows > 0)), "{marked:?}");
 }
 
-/// The least that goes wrong: the gap of one thread shows behind the stop of another one, which ends later work of the same id.
+/// The least that goes wrong: the gap of one thread shows behind the stop of another one, which ends later work of the
+/// same id.
 #[test]
 fn no_work_is_joined_across_a_gap_that_shows_later() {
     let event = |thread: u64, sequence: u32, ticks: i64, metadata_id: u32| Row {

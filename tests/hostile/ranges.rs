@@ -1,5 +1,5 @@
-//! Ranges that overlap, wrap around the address space, and move onto each other: the command, the SQL macros and a plain search
-//! say the same of every address.
+//! Ranges that overlap, wrap around the address space, and move onto each other: the command, the SQL macros and a
+//! plain search say the same of every address.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -267,8 +267,8 @@ fn worst_holes(test: &str, smallest: usize, positions: usize) {
             let there: HashSet<u64> = whole.events.iter().map(|e| e.offset).collect();
             let made_up = recording.events.iter().filter(|e| !there.contains(&e.offset)).count();
             assert!(made_up <= 1, "{}: {made_up} events are made up, hole at {at}", trace.name);
-            // At the beginning small events lie close together. The rest of the block in which the hole ends is lost with
-            // it: the headers of its events say what is different from the event before.
+            // At the beginning small events lie close together. The rest of the block in which the hole ends is lost
+            // with it: the headers of its events say what is different from the event before.
             let promised = if nth == 0 { 0.85 } else { 0.95 };
             assert!(left >= promised || bytes.len() < 12 << 20, "{}: hole at {at} leaves {left}", trace.name);
             if left < worst.0 {

@@ -91,8 +91,8 @@ fn check(name: &str, bytes: &[u8], times: usize, seed: u64) -> usize {
                 lossy += 1;
                 assert!(has_losses, "{} of {} events: {}", recording.events.len(), whole.events.len(), stated());
             }
-            // There are no checksums: a few bytes within the header of an event may make others of those behind it in the block,
-            // whose places are not those of events then.
+            // There are no checksums: a few bytes within the header of an event may make others of those behind it in
+            // the block, whose places are not those of events then.
             let made_up = recording.events.iter().any(|event| !there.contains(&event.offset));
             assert!(has_losses || !made_up || matches!(fill, Fill::Nothing), "events are made up: {}", stated());
         }

@@ -40,7 +40,8 @@ fn kind(id: u32, provider: &'static str, version: u8) -> Kind<'static> {
 
 #[test]
 fn starts_that_nest_deeper_than_is_remembered_are_told_by_kind() {
-    // Exceptions, waits for locks and others, compilations, loads: of each the events that begin one, with texts that are empty.
+    // Exceptions, waits for locks and others, compilations, loads: of each the events that begin one, with texts that
+    // are empty.
     let kinds = [(80, 1, 30), (81, 1, 3), (301, 0, 11), (145, 1, 32), (290, 0, 40)];
     let all = (0..STARTS).flat_map(|_| kinds.map(|(id, _, bytes)| (id, vec![0; bytes])));
     let dataset = dataset(&kinds.map(|(id, version, _)| kind(id, RUNTIME, version)), all);

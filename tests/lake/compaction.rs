@@ -1,5 +1,5 @@
-//! Compaction: many recordings in few files have the same rows, for readers of entries and of globs, whatever is done with them
-//! afterwards, and wherever a compaction is killed.
+//! Compaction: many recordings in few files have the same rows, for readers of entries and of globs, whatever is done
+//! with them afterwards, and wherever a compaction is killed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -252,8 +252,8 @@ fn recordings_of_packs_go_are_reduced_and_come_back() {
     assert_eq!(dataset("verify", &lake, &[]).code, Some(0));
 }
 
-/// What a reader has opened before, it finds under the hidden name, and a later run removes that when its time has come.
-/// Not on Windows, which neither opens a directory to set its time nor moves it while a file in it is open.
+/// What a reader has opened before, it finds under the hidden name, and a later run removes that when its time has
+/// come. Not on Windows, which neither opens a directory to set its time nor moves it while a file in it is open.
 #[cfg(unix)]
 #[test]
 fn who_has_begun_to_read_goes_on() {
@@ -397,8 +397,8 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Wherever it is killed: readers of entries find each row at once, a glob finds none twice, and the next run finishes or forgets what
-/// was begun.
+/// Wherever it is killed: readers of entries find each row at once, a glob finds none twice, and the next run finishes
+/// or forgets what was begun.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_kill_at_each_step_of_a_compaction_loses_nothing_and_doubles_nothing() {
@@ -474,7 +474,8 @@ fn a_kill_at_each_step_of_a_compaction_loses_nothing_and_doubles_nothing() {
     println!("{all} kills");
 }
 
-/// Two compactors, writers, and who removes, all at once. Not on Windows, which replaces no file that a reader has open.
+/// Two compactors, writers, and who removes, all at once. Not on Windows, which replaces no file that a reader has
+/// open.
 #[cfg(unix)]
 #[test]
 fn compactors_work_beside_each_other_and_beside_writers() {

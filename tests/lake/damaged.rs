@@ -1,5 +1,5 @@
-//! Datasets of several recordings whose entries and folders are damaged, or made to do harm: the others can be read, added to and
-//! removed, and nothing outside of the dataset is touched.
+//! Datasets of several recordings whose entries and folders are damaged, or made to do harm: the others can be read,
+//! added to and removed, and nothing outside of the dataset is touched.
 
 use std::path::{Path, PathBuf};
 

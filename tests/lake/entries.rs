@@ -1,11 +1,13 @@
-//! Entries of a dataset that grows: what is damaged costs itself, and the manifest is gone by only where it sums these up.
+//! Entries of a dataset that grows: what is damaged costs itself, and the manifest is gone by only where it sums these
+//! up.
 
 use serde_json::Value;
 
 use crate::lake::many::{FEW, Recordings, content, json_lines, native, recorded};
 use crate::support::program::Run;
 
-/// Two contents whose hashes begin with the same eight digits: numbers that are appended to two texts until two hashes meet.
+/// Two contents whose hashes begin with the same eight digits: numbers that are appended to two texts until two hashes
+/// meet.
 fn that_begin_alike(one: &[u8], two: &[u8]) -> [Vec<u8>; 2] {
     use sha2::{Digest, Sha256};
 

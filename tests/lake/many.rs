@@ -1,5 +1,5 @@
-//! Several recordings into one dataset: what cannot be read costs itself, jobs change nothing, a dataset grows, and what is
-//! killed goes on.
+//! Several recordings into one dataset: what cannot be read costs itself, jobs change nothing, a dataset grows, and
+//! what is killed goes on.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Recordings that are written together from the start (`convert --pack`): they have the rows that they have in files of their own, the
-//! same bytes whatever is ready first, and nothing is lost or doubled by kills and other writers.
+//! Recordings that are written together from the start (`convert --pack`): they have the rows that they have in files
+//! of their own, the same bytes whatever is ready first, and nothing is lost or doubled by kills and other writers.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -1,5 +1,5 @@
-//! Figures held against what a program says of itself: requests with known outcomes, counters with known values, a thread pool
-//! that is starved, and one that is not (`samples/figures`).
+//! Figures held against what a program says of itself: requests with known outcomes, counters with known values, a
+//! thread pool that is starved, and one that is not (`samples/figures`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,8 @@ fn requests_fail_as_often_as_the_client_saw() {
     assert_eq!(value(&found, "request.client.failed.count"), Some(failed));
     assert_eq!(value(&found, "request.client.failed"), Some(failed / all));
     assert_eq!(found["request.client.count"]["source"], "System.Net.Http/Request");
-    // ASP.NET Core's EventSource says which requests threw, and nothing of a status of 503: how large a part failed is not known.
+    // ASP.NET Core's EventSource says which requests threw, and nothing of a status of 503: how large a part failed is
+    // not known.
     assert_eq!(value(&found, "request.server.count"), Some(answered));
     assert_eq!(value(&found, "request.server.failed.count"), Some(of("500")));
     assert_eq!(value(&found, "request.server.failed"), None);

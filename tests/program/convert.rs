@@ -139,7 +139,8 @@ fn versions_of_one_event_share_a_table() {
         let batch = &d.table(table).batches[0];
         batch.schema().fields().iter().map(|f| f.name().clone()).collect()
     };
-    // .NET Core 3.1 sends GCHeapStats version 1, .NET 10 version 2, which has the pinned heap: the columns are the same.
+    // .NET Core 3.1 sends GCHeapStats version 1, .NET 10 version 2, which has the pinned heap: the columns are the
+    // same.
     let newer = Dataset::of(&sample("gc-churn.nettrace"));
     let name = "event/Microsoft-Windows-DotNETRuntime/GCHeapStats";
     assert_eq!(columns(&dataset, name), columns(&newer, name));

@@ -1,5 +1,5 @@
-//! What is left when a conversion fails in the middle: full disks, no place for temporary files, a kill at each step of the
-//! commit. A dataset is there whole or not at all, and what stood there before stays until the new one is whole.
+//! What is left when a conversion fails in the middle: full disks, no place for temporary files, a kill at each step of
+//! the commit. A dataset is there whole or not at all, and what stood there before stays until the new one is whole.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -14,8 +14,8 @@ use crate::support::skip::{MOUNTS, can_trace, skip};
 
 const TRACEQUET: &str = env!("CARGO_BIN_EXE_tracequet");
 
-/// What writes a few tables. A dataset of all has a hundred files, and each is a step of its commit or of the removal of the
-/// old one.
+/// What writes a few tables. A dataset of all has a hundred files, and each is a step of its commit or of the removal
+/// of the old one.
 const FEW: [&str; 5] = ["convert", "--quiet", "--overwrite", "--tables", "gc,gc_pause"];
 const ALL: [&str; 3] = ["convert", "--quiet", "--overwrite"];
 
@@ -153,8 +153,8 @@ fn a_kill_at_each_step_of_a_change_of_labels_loses_nothing() {
     assert!(kills >= 8, "{kills} kills");
 }
 
-/// Runs a script with a small file system of `kb` KiB at `$SMALL`, which is empty and gone afterwards: the lines that it prints, and its
-/// errors. `None` where mounting is not allowed.
+/// Runs a script with a small file system of `kb` KiB at `$SMALL`, which is empty and gone afterwards: the lines that
+/// it prints, and its errors. `None` where mounting is not allowed.
 fn with_small_disk(folder: &Path, kb: u32, script: &str) -> Option<(Vec<String>, String)> {
     let small = folder.join("small");
     std::fs::create_dir_all(&small).unwrap();
@@ -255,8 +255,8 @@ fn a_full_disk_in_mid_batch_costs_the_recordings_that_had_no_room() {
     }
 }
 
-/// A compaction needs room for what it writes beside what is there. Without it the dataset stays as it was, or, once its files are
-/// there, has the new ones and lacks only their summary.
+/// A compaction needs room for what it writes beside what is there. Without it the dataset stays as it was, or, once
+/// its files are there, has the new ones and lacks only their summary.
 #[test]
 fn a_full_disk_in_mid_compaction_loses_nothing() {
     const TEST: &str = "a_full_disk_in_mid_compaction_loses_nothing";

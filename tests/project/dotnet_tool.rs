@@ -1,4 +1,5 @@
-//! The packages of `dotnet tool install tracequet`, as .NET 10's command line reads them: which package it goes to, what it runs there.
+//! The packages of `dotnet tool install tracequet`, as .NET 10's command line reads them: which package it goes to,
+//! what it runs there.
 
 use std::collections::BTreeMap;
 use std::io::Read;

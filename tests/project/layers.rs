@@ -1,5 +1,5 @@
-//! What cargo cannot say of the order of the layers: files do not import each other in circles, the program uses the library
-//! and no crate behind it, and the crates that read know no Arrow.
+//! What cargo cannot say of the order of the layers: files do not import each other in circles, the program uses the
+//! library and no crate behind it, and the crates that read know no Arrow.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -144,8 +144,8 @@ fn crate_files(folder: &str) -> Vec<(PathBuf, String)> {
     files(folder).into_iter().map(below).collect()
 }
 
-/// What a person can type is for the command line to say: the library serves Python and Rust, too. The findings name commands
-/// as a next step, which is data of theirs, and so does the page.
+/// What a person can type is for the command line to say: the library serves Python and Rust, too. The findings name
+/// commands as a next step, which is data of theirs, and so does the page.
 #[test]
 fn the_library_names_no_options_of_the_command_line() {
     let mut looked_at = 0;

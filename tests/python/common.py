@@ -29,8 +29,8 @@ class Dataset:
 
 
 def connect(dataset):
-    """DuckDB with the views of a dataset, from another directory as views.sql says how. What DuckDB needs an extension for
-    that not every machine can install, the files of an Arrow dataset, it gets as tables of pyarrow.
+    """DuckDB with the views of a dataset, from another directory as views.sql says how. What DuckDB needs an extension
+    for that not every machine can install, the files of an Arrow dataset, it gets as tables of pyarrow.
     """
     os.chdir("/")
     connection = duckdb.connect()

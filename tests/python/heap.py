@@ -1,5 +1,5 @@
-"""The views of the heap against what `tracequet heap --json` found: heap.py DATASET ANSWER..., an answer for each recording,
-named after it."""
+"""The views of the heap against what `tracequet heap --json` found: heap.py DATASET ANSWER..., an answer for each
+recording, named after it."""
 
 import json
 import sys

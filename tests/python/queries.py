@@ -2,12 +2,13 @@
 
 queries.py DOCUMENT... -- DATASET...    the first dataset is the one that commands call `out`
 
-Every query runs on every dataset, of one recording and of several. It has to give rows on one of them at least, and may fail on others only
-for a table that they do not have: kinds of events differ from recording to recording. Whatever joins has to join by `trace_id`. On a
-dataset of several recordings, looked at as QUERIES.md says how, each recording gives the rows that it gives alone.
+Every query runs on every dataset, of one recording and of several. It has to give rows on one of them at least, and may
+fail on others only for a table that they do not have: kinds of events differ from recording to recording. Whatever
+joins has to join by `trace_id`. On a dataset of several recordings, looked at as QUERIES.md says how, each recording
+gives the rows that it gives alone.
 
-The first line of a query may say `-- of NAME`: what it gives on the dataset NAME stands behind it. UPDATE_DOCS=1 writes that anew.
-`--absent=NAME` among the datasets: this one is not on the machine.
+The first line of a query may say `-- of NAME`: what it gives on the dataset NAME stands behind it. UPDATE_DOCS=1 writes
+that anew. `--absent=NAME` among the datasets: this one is not on the machine.
 """
 
 import functools
@@ -176,7 +177,9 @@ def run_queries(document, datasets, absent, failures):
 
 
 def joins_whole_recordings(connection, sql):
-    """Whether DuckDB's plan joins rows by their recording alone, every one with every other: that takes hours for large ones."""
+    """Whether DuckDB's plan joins rows by their recording alone, every one with every other: that takes hours for large
+    ones.
+    """
 
     def nodes(plan):
         yield plan
@@ -189,8 +192,8 @@ def joins_whole_recordings(connection, sql):
 
 
 def check_views(document, datasets, failures):
-    """What every view of a dataset has to be: sums that stay whole numbers in pandas and Polars, types by their names, and joins by
-    more than the recording. What is about recordings themselves may be joined by them."""
+    """What every view of a dataset has to be: sums that stay whole numbers in pandas and Polars, types by their names,
+    and joins by more than the recording. What is about recordings themselves may be joined by them."""
     views, planned = 0, 0
     for dataset in datasets:
         connection = connected(dataset)

@@ -1,7 +1,7 @@
 """What holds between the tables of a dataset, whatever was recorded: relations.py SCHEMA.json DATASET
 
-Each relation is a query of `trace_id` and of whether a row is as it has to be. One that no row was asked for fails, too: it
-would hold of anything. SCHEMA.json is what `tracequet schema --format json` prints.
+Each relation is a query of `trace_id` and of whether a row is as it has to be. One that no row was asked for fails,
+too: it would hold of anything. SCHEMA.json is what `tracequet schema --format json` prints.
 """
 
 import json
@@ -72,7 +72,8 @@ for table in there:
             refers(table, name, "callsite", "callsite_id")
         if name in ("gc_id", "born_gc_id") and table != "gc":
             refers(table, name, "gc", "gc_id")
-        # What the header of a recording says of its process, and threads that only recorded events of others, have none.
+        # What the header of a recording says of its process, and threads that only recorded events of others, have
+        # none.
         if name == "process_id" and table not in ("process", "trace", "thread", "metric"):
             refers(table, name, "process", "process_id")
         if name.endswith("thread_id") and table not in ("thread", "diagnostic"):

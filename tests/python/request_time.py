@@ -1,7 +1,9 @@
-"""The views request_part and request_time agree with a search through the events one by one, and with what the program wrote down.
+"""The views request_part and request_time agree with a search through the events one by one, and with what the program
+wrote down.
 
-request_time.py DATASET TRUTH: a dataset of samples/requests/orders.nettrace.zst, and what its program says that each request did. The search
-knows nothing of the paths in activity ids: which activity lies in which is what the related ids of starts say.
+request_time.py DATASET TRUTH: a dataset of samples/requests/orders.nettrace.zst, and what its program says that each
+request did. The search knows nothing of the paths in activity ids: which activity lies in which is what the related ids
+of starts say.
 """
 
 import csv

@@ -1,4 +1,5 @@
-"""Compares every table of two datasets of several recordings in DuckDB, by the globs of their views: the same rows, each as often.
+"""Compares every table of two datasets of several recordings in DuckDB, by the globs of their views: the same rows,
+each as often.
 
 same_lakes.py LAKE LAKE
 """

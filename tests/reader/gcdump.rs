@@ -1,4 +1,5 @@
-//! Heap dumps (`.gcdump`): the sample, which the format's owners wrote, against the recording that it was made of, and damage.
+//! Heap dumps (`.gcdump`): the sample, which the format's owners wrote, against the recording that it was made of, and
+//! damage.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -28,8 +28,8 @@ fn home() -> PathBuf {
     PathBuf::from(std::env::var_os("HOME").unwrap_or_default())
 }
 
-/// Settings with an allocation budget four times as large, so that there are a quarter of the collections: for recordings that list all
-/// objects of each.
+/// Settings with an allocation budget four times as large, so that there are a quarter of the collections: for
+/// recordings that list all objects of each.
 pub const FEWER: [(&str, &str); 1] = [("GCgen0size", "600000")];
 
 /// The runtimes of this machine: `DOTNET_ROOT`, .NET Core 3.1 from PyPI and a .NET 10 kit, where they are there.
@@ -112,8 +112,8 @@ impl Runtime {
         self.name.starts_with("3.")
     }
 
-    /// Starts the sample program under both recorders. `settings` of the runtime are without `DOTNET_`; `{folder}` in an
-    /// argument is where the recordings lie.
+    /// Starts the sample program under both recorders. `settings` of the runtime are without `DOTNET_`; `{folder}` in
+    /// an argument is where the recordings lie.
     pub fn start(&self, settings: &[(&str, &str)], environment: &[(&str, &str)], arguments: &[&str]) -> Dual {
         let recorder = recorder().expect("the recorder");
         let folder = tempfile::tempdir().expect("a folder");
@@ -208,8 +208,8 @@ pub fn events(path: &Path) -> Facts {
     super::events::facts(Input::open(path).expect("EventPipe's file")).expect("a readable recording")
 }
 
-/// The bounds at the end of a collection: of all generations (generation, start, length, reserved), and of the heap that is
-/// never collected (start, length, reserved).
+/// The bounds at the end of a collection: of all generations (generation, start, length, reserved), and of the heap
+/// that is never collected (start, length, reserved).
 pub type Ends = (Vec<[u64; 4]>, Vec<[u64; 3]>);
 
 /// A recording of callbacks as it is, before anyone makes sense of it.

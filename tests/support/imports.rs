@@ -1,8 +1,8 @@
 //! The graph of imports between the files of a crate, read from its source text.
 //!
 //! A path counts for the file that defines what it names: `crate::event::Event` that `event/mod.rs` hands on from
-//! `event/decoded.rs` is a use of `decoded.rs`. So a `mod.rs` may hand on what its files define without being in a circle
-//! with them. Test modules may use anything and are left out. Methods need no path and are not seen.
+//! `event/decoded.rs` is a use of `decoded.rs`. So a `mod.rs` may hand on what its files define without being in a
+//! circle with them. Test modules may use anything and are left out. Methods need no path and are not seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -131,8 +131,8 @@ fn module_of(path: &Path, declared_by_main: &BTreeSet<String>) -> Vec<String> {
     name
 }
 
-/// The module whose file defines what a path names. `seen` are the paths that were followed to here: modules may import all
-/// of each other.
+/// The module whose file defines what a path names. `seen` are the paths that were followed to here: modules may import
+/// all of each other.
 fn defining(
     modules: &BTreeMap<Vec<String>, Module>,
     path: &[String],

@@ -32,10 +32,12 @@ pub fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// How long a recorder may take. Its own limits add up to less, except the half hour that a runtime has for a heap dump.
+/// How long a recorder may take. Its own limits add up to less, except the half hour that a runtime has for a heap
+/// dump.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// Waits [`LONGEST`] for the end of a recorder. The error names the threads of one that does not end, and has what it printed.
+/// Waits [`LONGEST`] for the end of a recorder. The error names the threads of one that does not end, and has what it
+/// printed.
 fn end(mut child: Child) -> Result<Output, String> {
     let has_ended = comes(LONGEST, || child.try_wait().expect("a child").is_some());
     let threads = if has_ended { Vec::new() } else { threads(child.id()) };
@@ -61,7 +63,8 @@ pub fn run(arguments: &[&str]) -> Output {
     ended(tracequet(arguments).spawn().expect("it starts"), &arguments.join(" "))
 }
 
-/// Runs a command line that records a runtime. An error when the runtime does not answer: the recorder does not end, or reports that.
+/// Runs a command line that records a runtime. An error when the runtime does not answer: the recorder does not end, or
+/// reports that.
 pub fn run_or_stuck(arguments: &[&str]) -> Result<Output, String> {
     let output = end(tracequet(arguments).spawn().expect("it starts"))?;
     let said = text(&output);
@@ -88,8 +91,8 @@ pub fn first_success<T>(attempts: impl Iterator<Item = Result<T, String>>) -> T 
     panic!("{errors:?}");
 }
 
-/// Tries a recording again with more time, as long as it says that it saw too little: how much a program does in a second is
-/// up to the machine.
+/// Tries a recording again with more time, as long as it says that it saw too little: how much a program does in a
+/// second is up to the machine.
 pub fn with_time<T>(seconds: &[u32], mut attempt: impl FnMut(&str) -> Result<T, String>) -> T {
     let attempts = seconds
         .iter()

@@ -1,4 +1,5 @@
-//! How long tests wait. No test asserts how fast something is, because a machine may be slow: what does not end is ended.
+//! How long tests wait. No test asserts how fast something is, because a machine may be slow: what does not end is
+//! ended.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -8,8 +9,8 @@ const PATIENCE: Duration = Duration::from_secs(300);
 /// Time between two looks.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The looks that fit in a limit. Tests count looks and do not read a clock: while a virtual machine stands still, what they wait for does
-/// not run either.
+/// The looks that fit in a limit. Tests count looks and do not read a clock: while a virtual machine stands still, what
+/// they wait for does not run either.
 fn looks(limit: Duration) -> std::ops::Range<u128> {
     0..limit.as_millis() / LOOK.as_millis()
 }
@@ -30,7 +31,8 @@ pub fn wait_for(what: &str, is_so: impl FnMut() -> bool) {
     assert!(comes(PATIENCE, is_so), "timed out waiting for: {what}");
 }
 
-/// Does something that has to end. A thread cannot be ended from outside, so that a hang ends the test program with a message.
+/// Does something that has to end. A thread cannot be ended from outside, so that a hang ends the test program with a
+/// message.
 pub fn ends<T>(what: &str, body: impl FnOnce() -> T) -> T {
     let (is_done, waiting) = channel::<()>();
     let what = what.to_owned();

@@ -30,7 +30,8 @@ pub fn run(arguments: &[&str]) -> Run {
     finished(&mut command(arguments)).into()
 }
 
-/// Waits for what a command gives. Wine now and then fails to start one of many programs, with an "Internal error": it gets another try.
+/// Waits for what a command gives. Wine now and then fails to start one of many programs, with an "Internal error": it
+/// gets another try.
 pub fn finished(command: &mut Command) -> Output {
     const INTERNAL_ERROR: i32 = 1359;
     let output = match command.output() {

@@ -1,5 +1,5 @@
-//! Tasks, what threads ran for them and what they waited for: against programs that wrote down what they did (`samples/src/Awaits.cs`), and
-//! against made-up machines whose buffers of the async profiler are written here.
+//! Tasks, what threads ran for them and what they waited for: against programs that wrote down what they did
+//! (`samples/src/Awaits.cs`), and against made-up machines whose buffers of the async profiler are written here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -64,7 +64,8 @@ fn methods_wait_and_run_as_long_as_the_program_measures() {
         assert_eq!(rows.len(), expected.len() + 1, "{method}");
         for (row, line) in rows[1..].iter().copied().zip(&expected) {
             let (waited, ran) = (number(&line[2]), number(&line[3]));
-            // The program measures from before the call to behind the wait, and what it ran itself; the events have what lies between.
+            // The program measures from before the call to behind the wait, and what it ran itself; the events have
+            // what lies between.
             let (event_waited, event_ran) = (ms(waiting[row]), ms(running[row]));
             assert!(event_waited <= waited + 0.1, "{line:?}: {event_waited}");
             assert!(event_ran >= ran - 0.1, "{line:?}: {event_ran}");
@@ -399,7 +400,8 @@ fn buffers_that_a_program_wrote_are_its_tasks() {
     assert!(tasks.texts("kind").iter().all(|kind| kind == "state_machine"));
 }
 
-/// An exception that a thread threw while a method of a task ran leads to the method, and from there to those that await it.
+/// An exception that a thread threw while a method of a task ran leads to the method, and from there to those that
+/// await it.
 #[test]
 fn exceptions_lead_to_the_logical_callers() {
     let dataset = sample("async-buffers.nettrace.zst");
@@ -743,7 +745,8 @@ impl Machine {
     }
 }
 
-/// One thread, or several whose buffers are written when each of their events has been: what happens on one is known before the other's.
+/// One thread, or several whose buffers are written when each of their events has been: what happens on one is known
+/// before the other's.
 #[test]
 fn tasks_run_and_wait_as_the_machine_says() {
     for (seed, threads, is_runtime) in [(1, 1, true), (2, 1, false), (3, 1, true), (4, 1, false), (5, 1, true)] {
@@ -768,7 +771,8 @@ fn tasks_go_from_thread_to_thread() {
     }
 }
 
-/// Several threads whose buffers are written whenever they are full: those of one come before earlier events of another.
+/// Several threads whose buffers are written whenever they are full: those of one come before earlier events of
+/// another.
 #[test]
 fn tasks_go_from_thread_to_thread_in_late_buffers() {
     for (seed, is_runtime) in [(21, true), (22, false), (23, true)] {
@@ -826,7 +830,8 @@ fn check(machine: &Machine, dataset: &Dataset) {
     assert!(machine.segments.len() > 50 && machine.waits.len() > 20);
 }
 
-/// Whether the profiler writes addresses of code or ids of methods is not settled: both lead to the method, and `found_by` says which.
+/// Whether the profiler writes addresses of code or ids of methods is not settled: both lead to the method, and
+/// `found_by` says which.
 #[test]
 fn frames_are_found_by_address_and_by_method() {
     let mut buffer = Bytes::default();
@@ -863,7 +868,8 @@ fn frames_are_found_by_address_and_by_method() {
     );
 }
 
-/// What a thread samples, allocates and waits for before, within and behind a task, in which `Run` goes on where `Load` ends.
+/// What a thread samples, allocates and waits for before, within and behind a task, in which `Run` goes on where `Load`
+/// ends.
 pub fn samples_within_a_task() -> Vec<u8> {
     let frames = [0x50_0010, 0x51_0010];
     let mut buffer = Bytes::default();

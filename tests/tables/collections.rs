@@ -397,7 +397,8 @@ fn tuning_values_are_rows_of_the_collection_that_they_come_with() {
     full.extend([4u32, 5].map(u32::to_le_bytes).concat());
     story.event(5, 1, DYNAMIC, dynamic("CommittedUsage", &committed));
     story.start(10, 1, 1, 0, BLOCKING);
-    // What a newer runtime appends is left alone, what is missing at the end has no rows, and other names have none either.
+    // What a newer runtime appends is left alone, what is missing at the end has no rows, and other names have none
+    // either.
     story.event(12, 1, DYNAMIC, dynamic("CommittedUsage", &[committed.as_slice(), &[9; 8]].concat()));
     story.event(13, 1, DYNAMIC, dynamic("HeapCountSample", &sample));
     story.event(14, 1, DYNAMIC, dynamic("Other", &committed));

@@ -1,5 +1,5 @@
-//! Who asks for collections, and how the threads of the collector wait for each other: what the tables say against the events
-//! themselves.
+//! Who asks for collections, and how the threads of the collector wait for each other: what the tables say against the
+//! events themselves.
 
 use crate::support::dataset::{Dataset, Table};
 use crate::support::expected::{shared_traces, traces_in};
@@ -15,8 +15,8 @@ fn times(table: &Table) -> Vec<i64> {
     table.signed("ts_ns").into_iter().map(Option::unwrap).collect()
 }
 
-/// Every trigger that a row of `gc` has is the last one before its start, and gives the reason that the start gives. Returns
-/// how many triggers there are, and how many of them have a collection.
+/// Every trigger that a row of `gc` has is the last one before its start, and gives the reason that the start gives.
+/// Returns how many triggers there are, and how many of them have a collection.
 fn check_triggers(name: &str, dataset: &Dataset) -> (usize, usize) {
     let Some(triggers) = events(dataset, "GCTriggered") else { return (0, 0) };
     let asked = times(&triggers);
@@ -100,7 +100,8 @@ fn threads_of_the_collector_wait_until_one_is_alone() {
     }
 }
 
-/// A recording of known contents: waits of three threads, one with another reason at its end, one without an end, and an end alone.
+/// A recording of known contents: waits of three threads, one with another reason at its end, one without an end, and
+/// an end alone.
 #[test]
 fn who_allocates_during_a_background_collection_waits() {
     const BEGIN: u32 = 23;

@@ -173,8 +173,8 @@ fn pauses_and_sizes_agree_with_perfview() {
                 assert_eq!(want["heaps"], heaps[at]);
             }
             checked += 1;
-            // TraceEvent counts another way for the first collection and for a foreground one, and shows 0 where the number
-            // of heaps changed before.
+            // TraceEvent counts another way for the first collection and for a foreground one, and shows 0 where the
+            // number of heaps changed before.
             let is_blocking = kinds[at] == "blocking" && want["type"] != "BackgroundGC";
             let is_comparable = number > 1 && is_blocking && want["alloc"].as_f64() != Some(0.0);
             if is_comparable && allocated[at].is_some() {

@@ -1,5 +1,6 @@
-//! Sampled allocations, exceptions whose filters throw, sites behind helpers, shares of pauses and heaps of two formats, held against
-//! what the recorded program says of itself (`samples/src/Known.cs`) and against plain counting (`tests/python/known.py`).
+//! Sampled allocations, exceptions whose filters throw, sites behind helpers, shares of pauses and heaps of two
+//! formats, held against what the recorded program says of itself (`samples/src/Known.cs`) and against plain counting
+//! (`tests/python/known.py`).
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Source lines of frames: those that the recorded program found itself (`samples/src/Subjects.cs`), and where symbols are found.
+//! Source lines of frames: those that the recorded program found itself (`samples/src/Subjects.cs`), and where symbols
+//! are found.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Context switches of Linux, written by a scheduler that knows what its threads did: by the definition, where an event has the
-//! time of switching in, and as record-trace writes it, with that of switching out.
+//! Context switches of Linux, written by a scheduler that knows what its threads did: by the definition, where an event
+//! has the time of switching in, and as record-trace writes it, with that of switching out.
 
 use std::collections::BTreeSet;
 
@@ -138,7 +138,8 @@ fn states(dataset: &Dataset) -> BTreeSet<State> {
     (0..table.rows()).map(row).collect()
 }
 
-/// What the threads did, without looking at events. The time before an event of `unseen` is not known to be running time.
+/// What the threads did, without looking at events. The time before an event of `unseen` is not known to be running
+/// time.
 fn truth(waits: &[Wait], unseen: impl Fn(&Wait, &Wait) -> bool) -> BTreeSet<State> {
     let mut states = BTreeSet::new();
     for (number, wait) in waits.iter().enumerate() {

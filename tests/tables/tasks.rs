@@ -109,7 +109,8 @@ struct Task {
 /// A thread ran a task from one time to another: thread, task, start, end.
 type Stretch = (u64, u64, i64, i64);
 
-/// From the event that starts a task to its end; of tasks that no thread starts (async methods) each time of synchronous work.
+/// From the event that starts a task to its end; of tasks that no thread starts (async methods) each time of
+/// synchronous work.
 fn stretches(events: &[Event<'_>]) -> Vec<Stretch> {
     let started = events.iter().filter(|event| event.name == "TaskStarted").map(|event| event.task());
     let started: BTreeSet<u64> = started.collect();

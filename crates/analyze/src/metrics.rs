@@ -25,7 +25,8 @@ pub(crate) use types::TypeNames;
 /// The table that `convert` writes figures to.
 pub const TABLE: &str = "metric";
 
-/// Rows of that table, and bytes of its texts. A recording has some hundreds, with a counter for each name some thousands.
+/// Rows of that table, and bytes of its texts. A recording has some hundreds, with a counter for each name some
+/// thousands.
 const MAX_METRICS: usize = 256 << 10;
 const MAX_TEXT: u64 = 64 << 20;
 

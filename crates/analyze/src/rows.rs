@@ -6,7 +6,8 @@ use tracequet_dataset::read::rows::{Row, rows_of};
 
 use crate::held;
 
-/// Calls `take` with each row of the table of `R`. Fails when there are more rows than fit into memory at `row_stored` bytes each.
+/// Calls `take` with each row of the table of `R`. Fails when there are more rows than fit into memory at `row_stored`
+/// bytes each.
 pub(crate) fn each_row<R: Row>(
     recording: &Recording<'_>,
     row_stored: u64,

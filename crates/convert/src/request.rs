@@ -291,7 +291,7 @@ impl Convert {
         Err(Error::Io { path: self.inputs.first().cloned().unwrap_or_default(), source })
     }
 
-    /// How the tables are written, where they become those of a dataset of several recordings.
+    /// The format of the tables, where they become those of a dataset of several recordings.
     pub(super) fn written(&self) -> Written {
         Written { format: self.format, address_type: self.address_type }
     }

@@ -18,7 +18,7 @@ pub fn run(mut arguments: Vec<PathBuf>) -> Result<u64, Box<dyn Error>> {
     eprintln!();
     for input in &summary.inputs {
         println!("{}: {} events, {} collections", input.path.display(), input.events, input.collections);
-        // What was lost or damaged is also a row of the table `diagnostic`.
+        // Losses and damage are also rows of the table `diagnostic`.
         for problem in input.problems.iter().filter(|problem| problem.severity > Severity::Info) {
             println!("  {} at byte {}: {}", problem.code, problem.offset, problem.message);
         }

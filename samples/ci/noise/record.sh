@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Record how figures of a build differ by chance: record.sh OUT.csv [RUNS]. Runs each build of Noise.cs RUNS times (40), in turn, and
-# writes the figures that `tracequet stats` gives: build, run, metric, value. Takes the tracequet on PATH, and the runtime and the compiler
-# that samples/record.sh finds; .NET 5 or later, which DOTNET_ROOT names.
+# Record how figures of a build differ by chance: record.sh OUT.csv [RUNS]. Runs each build of Noise.cs RUNS times (40),
+# in turn, and writes the figures that `tracequet stats` gives: build, run, metric, value. Takes the tracequet on PATH,
+# and the runtime and the compiler that samples/record.sh finds; .NET 5 or later, which DOTNET_ROOT names.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Record samples/habits afresh: record-habits.sh TRACEQUET DOTNET CSHARP OUT [NAME...]. DOTNET is a .NET 10 runtime with ASP.NET Core,
-# CSHARP a compiler (`csharp OUT.dll FILE`). What is recorded is what the rule asks for, and what else gives frames their names.
+# Record samples/habits afresh: record-habits.sh TRACEQUET DOTNET CSHARP OUT [NAME...]. DOTNET is a .NET 10 runtime with
+# ASP.NET Core, CSHARP a compiler (`csharp OUT.dll FILE`). What is recorded is what the rule asks for, and what else
+# gives frames their names.
 set -euo pipefail
 tracequet=$1 dotnet=$2 csharp=$3 out=$4
 shift 4
@@ -31,7 +32,8 @@ both() {
   record "$1-clean" "$2" "$3" "$4" clean ${5:+"$5"}
 }
 
-# differ NAME OPTIONS OPTIONS_CLEAN SETTINGS SETTINGS_CLEAN MODE...: the habit is a setting, of the runtime or of the recording
+# differ NAME OPTIONS OPTIONS_CLEAN SETTINGS SETTINGS_CLEAN MODE...: the habit is a setting, of the runtime or of the
+# recording
 differ() {
   case $names in "  "|*" $1 "*) ;; *) return 0 ;; esac
   local name=$1 options=$2 options_clean=$3 settings=$4 settings_clean=$5

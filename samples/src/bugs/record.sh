@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Record samples/bugs afresh: record.sh TRACEQUET DOTNET CSHARP OUT [BUG...]. DOTNET is a .NET 10 runtime, CSHARP a compiler
-# (`csharp OUT.dll FILE`). Everything is recorded, as a person would who does not know yet what is wrong. record-habits.sh records samples/habits.
+# Record samples/bugs afresh: record.sh TRACEQUET DOTNET CSHARP OUT [BUG...]. DOTNET is a .NET 10 runtime, CSHARP a
+# compiler (`csharp OUT.dll FILE`). Everything is recorded, as a person would who does not know yet what is wrong.
+# record-habits.sh records samples/habits.
 set -euo pipefail
 tracequet=$1 dotnet=$2 csharp=$3 out=$4
 shift 4

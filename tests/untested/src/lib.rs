@@ -1,7 +1,8 @@
-//! Tests that are skipped say so here. The last program that `cargo test --workspace` runs, `tests/summary.rs`, prints them.
+//! Tests that are skipped say so here. The last program that `cargo test --workspace` runs, `tests/summary.rs`, prints
+//! them.
 //!
-//! All programs of one `cargo test` have the same parent. So each run has a file of its own, named by the id of that process, with a
-//! line for each skipped test.
+//! All programs of one `cargo test` have the same parent. So each run has a file of its own, named by the id of that
+//! process, with a line for each skipped test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -10,8 +11,8 @@ use std::path::PathBuf;
 /// Names the run for processes that a test starts to run itself again: their parent is not cargo.
 const RUN: &str = "TRACEQUET_TEST_RUN";
 
-/// Says on standard error that a test is skipped and why, and notes it for the summary with what it takes to run it. Under `CI=true` it is
-/// an error: there everything that the tests need has to be installed.
+/// Says on standard error that a test is skipped and why, and notes it for the summary with what it takes to run it.
+/// Under `CI=true` it is an error: there everything that the tests need has to be installed.
 #[allow(clippy::panic, reason = "a test that has to run fails")]
 pub fn skip(test: &str, why: &str, how: &str) {
     if in_ci() {

@@ -10,8 +10,8 @@ use super::candidate::{Candidate, LabelTest, candidates, read};
 use super::fingerprint::incomparable;
 use super::run::Run;
 
-/// Runs that lost something, or are not comparable, are left out of a baseline while this many others remain: fewer show no difference
-/// to be significant.
+/// Runs that lost something, or are not comparable, are left out of a baseline while this many others remain: fewer
+/// show no difference to be significant.
 pub const ENOUGH: usize = 4;
 
 /// Runs that are read for each run that is wanted. When none of them is comparable, older ones are not read.
@@ -47,8 +47,9 @@ pub struct Baseline {
 }
 
 impl Baseline {
-    /// The recordings of a dataset with these labels that new runs are compared with, without the new runs, and what was left out, in
-    /// sentences. With `Baseline::last` the newest recordings are read one after the other until there are enough.
+    /// The recordings of a dataset with these labels that new runs are compared with, without the new runs, and what
+    /// was left out, in sentences. With `Baseline::last` the newest recordings are read one after the other until there
+    /// are enough.
     pub fn read(&self, dataset: &Dataset, wanted: &[LabelTest], new: &[Run]) -> Result<(Vec<Run>, Vec<String>)> {
         let keys: HashSet<&str> = new.iter().map(|run| run.trace_id.as_str()).collect();
         let mut all = candidates(dataset, wanted);
@@ -56,7 +57,8 @@ impl Baseline {
         self.chosen(all, new, |some| read(some, dataset))
     }
 
-    /// Whether new runs are the first ones of a baseline: they have its labels, and no other recording of the dataset has them.
+    /// Whether new runs are the first ones of a baseline: they have its labels, and no other recording of the dataset
+    /// has them.
     pub fn is_begun_by(dataset: &Dataset, wanted: &[LabelTest], new: &[Run]) -> bool {
         let own: BTreeSet<&str> = new.iter().map(|run| run.trace_id.as_str()).collect();
         let all: BTreeSet<&str> = candidates(dataset, wanted).iter().map(|one| one.trace_id).collect();
@@ -99,8 +101,8 @@ impl Baseline {
         Ok((self.last(runs), notes))
     }
 
-    /// Reads the runs. With `last` it begins with the newest, and stops when there are enough comparable runs, or when `LOOKED_AT` runs were
-    /// read for each that is wanted.
+    /// Reads the runs. With `last` it begins with the newest, and stops when there are enough comparable runs, or when
+    /// `LOOKED_AT` runs were read for each that is wanted.
     fn read_newest<'c>(
         &self,
         all: Vec<Candidate<'c>>,

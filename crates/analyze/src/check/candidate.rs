@@ -10,8 +10,8 @@ use super::run::Run;
 use crate::metrics::metrics_of_all;
 use crate::rules::matches;
 
-/// A label that recordings have to have, or not to have: name, whether they have to, and the value, where `*` stands for
-/// anything.
+/// A label that recordings have to have, or not to have: name, whether they have to, and the value, where `*` stands
+/// for anything.
 pub type LabelTest = (String, bool, String);
 
 /// Whether labels pass all tests.
@@ -35,8 +35,8 @@ pub(super) struct Candidate<'d> {
     pub(super) is_failed: bool,
 }
 
-/// The recordings of a dataset that have all of these labels. Those that could not be read are among them, and all of which the entry is
-/// damaged.
+/// The recordings of a dataset that have all of these labels. Those that could not be read are among them, and all of
+/// which the entry is damaged.
 pub(super) fn candidates<'d>(dataset: &'d Dataset, wanted: &[LabelTest]) -> Vec<Candidate<'d>> {
     let read = dataset.recordings().iter().map(|info| Candidate {
         trace_id: &info.trace_id,

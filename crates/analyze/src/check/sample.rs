@@ -9,8 +9,8 @@ use crate::samples::{least_chance, median, tails};
 /// Of rules that compare runs of the same program, at most this part fails.
 pub const FALSE_ALARMS: f64 = 0.02;
 
-/// The values of a figure in runs. Runs with one value of a label belong together, and count as one: their median. Without a label each
-/// run belongs to itself.
+/// The values of a figure in runs. Runs with one value of a label belong together, and count as one: their median.
+/// Without a label each run belongs to itself.
 #[derive(Debug, PartialEq)]
 pub(super) struct Sample {
     groups: Vec<Vec<f64>>,
@@ -83,7 +83,8 @@ impl SignificanceTest {
         least_chance(self.own.len(), self.theirs.len()) <= 2.0 * FALSE_ALARMS
     }
 
-    /// The probability that chance makes such a difference in the direction that a rule forbids. `None` for too few values.
+    /// The probability that chance makes such a difference in the direction that a rule forbids. `None` for too few
+    /// values.
     pub(super) fn chance(&self, compare: Compare) -> Option<f64> {
         let [below, above] = tails(&self.own, &self.theirs).filter(|_| self.can_find())?;
         Some(match compare {

@@ -208,7 +208,8 @@ const FOUND: [(&str, &str, usize, f64); 4] = [
     ("gc.survived.bytes", "pauses", 5, 99.0),
 ];
 
-/// On recorded runs: what did not change fails in at most 2 % of draws (with four deviations of them), and what did change is found.
+/// On recorded runs: what did not change fails in at most 2 % of draws (with four deviations of them), and what did
+/// change is found.
 #[test]
 fn gates_find_changes_and_no_chance() {
     let builds = recorded();
@@ -300,7 +301,8 @@ fn runs_of_one_commit_count_as_one_where_there_are_enough() {
     );
 }
 
-/// One of ten commits has three quarters of the runs: it weighs no more than another, in the value, baseline, bound and test of a rule.
+/// One of ten commits has three quarters of the runs: it weighs no more than another, in the value, baseline, bound and
+/// test of a rule.
 #[test]
 fn a_commit_with_many_runs_weighs_as_one() {
     let commits = |name: &str, sizes: &[(usize, f64)]| -> Vec<Run> {
@@ -414,7 +416,8 @@ fn what_does_not_occur_among_counted_names_is_zero() {
     }
 }
 
-/// Ticks come at regular steps: a type that is allocated in turn with others gets all of them or none, the same in each run.
+/// Ticks come at regular steps: a type that is allocated in turn with others gets all of them or none, the same in each
+/// run.
 #[test]
 fn ticks_prove_nothing_of_types() {
     let runs = |source: &str, a: f64, b: f64| -> Vec<Run> {

@@ -27,8 +27,9 @@ impl Runtimes {
     }
 }
 
-/// Calls `each` with the cohorts of a recording after each of its collections, those of a runtime in the order of their ends. Reads
-/// the tables [`TABLES`](super::TABLES), each row once. Fails when no collection of the recording lists what survived.
+/// Calls `each` with the cohorts of a recording after each of its collections, those of a runtime in the order of their
+/// ends. Reads the tables [`TABLES`](super::TABLES), each row once. Fails when no collection of the recording lists
+/// what survived.
 pub fn cohorts(recording: &Recording<'_>, mut each: impl FnMut(&[CohortRow])) -> Result<()> {
     let mut runtimes = Runtimes::default();
     ReadCollections::of(recording)?.each(|collection| {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::collection::spans::{Span, join};
 
-/// The cohort of bytes of which it is not known when they came into being: before the recording began, or where a collection
-/// was not recorded whole.
+/// The cohort of bytes of which it is not known when they came into being: before the recording began, or where a
+/// collection was not recorded whole.
 pub const UNKNOWN_BIRTH: u32 = 0;
 
 /// Pieces that do not overlap, each with its cohort. Cohorts that became one are renamed when a piece is looked at.
@@ -20,17 +20,17 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// The same cohorts without pieces.
+    /// The cohorts without pieces.
     pub fn emptied(&self) -> Pieces {
         Pieces { oldest: self.oldest, ..Pieces::default() }
     }
 
-    /// How many there are.
+    /// The number of cohorts.
     pub fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// What a cohort is called now.
+    /// The name of a cohort now.
     pub fn named(&self, born: u32) -> u32 {
         if born == UNKNOWN_BIRTH { born } else { born.max(self.oldest) }
     }

@@ -10,7 +10,8 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Whether a collection before this one was not recorded: they are numbered one after the other, in the order of their starts.
+    /// Whether a collection before this one was not recorded: they are numbered one after the other, in the order of
+    /// their starts.
     pub fn is_behind_missing(&mut self, gc: &Collection) -> bool {
         let expected = self.last.wrapping_add(1);
         match (self.last, gc.gc_number) {

@@ -1,8 +1,8 @@
 //! Ranges and bounds of a collection as a stream of bytes: most ranges take three to five.
 //!
-//! A range mostly begins soon behind the one before it, and moves right behind where that one went. Addresses and lengths are
-//! multiples of eight. So a range is a head and three short numbers, each an eighth: the gap to the range before, the length, and
-//! the gap to the new place of the range before. What does not fit into that stands whole.
+//! A range mostly begins soon behind the one before it, and moves right behind where that one went. Addresses and
+//! lengths are multiples of eight. So a range is a head and three short numbers, each an eighth: the gap to the range
+//! before, the length, and the gap to the new place of the range before. What does not fit into that stands whole.
 
 use std::io::{self, Read};
 
@@ -44,7 +44,7 @@ fn eighth(number: u64) -> u64 {
     number.rotate_right(3)
 }
 
-/// How many bytes less one a number takes that has four at most.
+/// The number of bytes, less one, of a number that has four at most.
 fn class(number: u64) -> u32 {
     (63 - (number | 1).leading_zeros()) / 8
 }
@@ -57,7 +57,7 @@ pub(super) struct PackedRows {
 }
 
 impl PackedRows {
-    /// What was added since the bytes were taken.
+    /// The rows that were added since the bytes were taken.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

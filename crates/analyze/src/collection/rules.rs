@@ -34,10 +34,10 @@ pub struct Range {
     pub clamped: bool,
 }
 
-/// What the recording has of a collection.
+/// A collection as the recording has it.
 #[derive(Clone, Debug, Default)]
 pub struct Collection {
-    /// Its number.
+    /// The number of the collection.
     pub gc_id: u32,
     /// OS process, and which of its runtimes.
     pub runtime: (u64, u64),
@@ -55,20 +55,20 @@ pub struct Collection {
     pub complete: bool,
     /// Memory of the generations at its start.
     pub before: Vec<Bound>,
-    /// The same at its end.
+    /// The bounds at its end.
     pub after: Vec<Bound>,
-    /// What survived, in any order.
+    /// The ranges that survived, in any order.
     pub ranges: Vec<Range>,
 }
 
-/// What a collection does to a generation.
+/// An effect of a collection on a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// It collects it: what is not listed is dead.
+    /// The collection collects the generation: what is not listed is dead.
     Collects,
-    /// It leaves it alone.
+    /// The collection leaves the generation alone.
     Leaves,
-    /// It collects it, or may, and does not list all that survived.
+    /// The collection collects the generation, or may, and does not list all that survived.
     Unknown(Doubt),
 }
 
@@ -141,7 +141,7 @@ impl Doubt {
         }
     }
 
-    /// The same for a person.
+    /// The doubt in words, for a person.
     pub fn text(self) -> &'static str {
         match self {
             Doubt::Generation => "the generation of the address or of the collection is not known",
@@ -160,7 +160,7 @@ impl Doubt {
     }
 }
 
-/// What a collection says of all memory.
+/// The statement of a collection about all memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Said {
     /// Highest generation that it collected.
@@ -174,7 +174,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// What the collection does to what no range holds, in this generation.
+    /// The effect of the collection on memory that no range holds, in this generation.
     pub fn effect(self, generation: Option<u8>) -> Effect {
         if generation == Some(NON_GC_HEAP) {
             return Effect::Leaves;
@@ -201,16 +201,16 @@ impl Said {
     }
 }
 
-/// Whether a collection collects a generation and lists all of it that survived, by the columns `generation`, `kind` and `complete`
-/// of the table `gc`: what no range of such a collection holds is dead. False where that is not known.
+/// Whether a collection collects a generation and lists all of it that survived, by the columns `generation`, `kind`
+/// and `complete` of the table `gc`: what no range of such a collection holds is dead. False where that is not known.
 pub fn collects(collected: Option<u8>, kind: Option<&str>, complete: bool, generation: u8) -> bool {
     let background = Collection::is_background(kind);
     let said = Said { generation: collected, background, complete, has_ranges: true };
     said.effect((generation != NO_GENERATION).then_some(generation)) == Effect::Collects
 }
 
-/// Whether a collection leaves a generation alone, by the same columns and by whether it lists ranges: what no range of it holds
-/// stays where it is, alive or not.
+/// Whether a collection leaves a generation alone, by the same columns and by whether it lists ranges: what no range of
+/// it holds stays where it is, alive or not.
 pub fn leaves(collected: Option<u8>, kind: Option<&str>, complete: bool, has_ranges: bool, generation: u8) -> bool {
     let said = Said { generation: collected, background: Collection::is_background(kind), complete, has_ranges };
     said.effect((generation != NO_GENERATION).then_some(generation)) == Effect::Leaves
@@ -222,7 +222,7 @@ impl Collection {
         kind.map(|kind| kind != "blocking")
     }
 
-    /// What it does to what no range holds, in this generation; [`NO_GENERATION`] for one that is not known.
+    /// The effect on memory that no range holds, in this generation; [`NO_GENERATION`] for one that is not known.
     pub(crate) fn effect(&self, generation: u8) -> Effect {
         self.effect_in((generation != NO_GENERATION).then_some(generation))
     }
@@ -248,7 +248,7 @@ impl Collection {
 /// Where a range goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
-    /// What is added to an address, modulo 2^64.
+    /// The number that is added to an address, modulo 2^64.
     pub delta: u64,
     /// Whether addresses grow by that.
     pub is_up: bool,
@@ -311,7 +311,7 @@ pub(crate) fn agreed(bounds: &[Bound]) -> Vec<Span<Option<u8>>> {
     found
 }
 
-/// What lies behind the known part of ranges of 4 GiB and more: up to the next range, or to the end of the generation.
+/// The memory behind the known part of ranges of 4 GiB and more: up to the next range, or to the end of the generation.
 pub(crate) fn shadows(before: &[Span<u8>], ranges: &[Span<Place>]) -> Vec<Span<()>> {
     let mut found = Vec::new();
     for (range, index) in ranges.iter().zip(1..).filter(|(range, _)| range.value.clamped) {

@@ -39,7 +39,8 @@ pub(crate) fn join<T: Copy + PartialEq>(spans: &mut Vec<Span<T>>) {
     });
 }
 
-/// A walk along sorted pieces that do not overlap. Questions about rising addresses cost one pass over the pieces together.
+/// A walk along sorted pieces that do not overlap. Questions about rising addresses cost one pass over the pieces
+/// together.
 pub(crate) struct Walk<'s, T> {
     spans: &'s [Span<T>],
 }

@@ -1,5 +1,5 @@
-//! Collections as they come from a conversion: their ranges wait packed, in memory and in a temporary file, and come back
-//! collection by collection.
+//! Collections as they come from a conversion: their ranges wait packed, in memory and in a temporary file, and come
+//! back collection by collection.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -40,7 +40,7 @@ pub struct SpilledCollections {
 struct Stored {
     /// Without bounds and ranges.
     collection: Collection,
-    /// Its bounds and ranges: how many there are, and how many of them are ranges.
+    /// The number of bounds and ranges, and of ranges alone.
     rows: u64,
     ranges: u64,
     /// The last of them; those before are in the file.
@@ -215,8 +215,8 @@ impl SpilledCollections {
         self.collections.values().any(|stored| stored.ranges > 0)
     }
 
-    /// Calls `each` with the collections in the order of their starts. When `each` returns false, or one has more ranges than memory is allowed for, that
-    /// was too much, and [`Self::refused`] says so.
+    /// Calls `each` with the collections in the order of their starts. When `each` returns false, or one has more
+    /// ranges than memory is allowed for, that was too much, and [`Self::refused`] says so.
     pub(crate) fn each(&mut self, mut each: impl FnMut(&Collection) -> Result<bool>) -> Result<()> {
         if let Some(failed) = self.failed.take() {
             return Err(Error::io("temporary file")(failed));

@@ -1,4 +1,5 @@
-//! Queries of databases and requests of HttpClient: how often and how long each statement ran, and how often within one piece of work.
+//! Queries of databases and requests of HttpClient: how often and how long each statement ran, and how often within one
+//! piece of work.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -127,8 +128,8 @@ impl Queries {
     }
 }
 
-/// Queries of no known work, one behind the other. What was waiting for a query goes on where it ended: on the thread that wrote its end.
-/// So a query belongs to the same piece of work as the last one that ended on its thread.
+/// Queries of no known work, one behind the other. What was waiting for a query goes on where it ended: on the thread
+/// that wrote its end. So a query belongs to the same piece of work as the last one that ended on its thread.
 fn runs_without_work(mut sent: Vec<Sent>, runs: &mut Runs) {
     sent.sort_by_key(|query| (query.start_ns, query.end_ns));
     let mut ends: Vec<Sent> = sent.clone();
@@ -209,7 +210,8 @@ pub(super) fn sender(sites: &Sites, statements: &[Statement], of: &Statement, re
     let mut loopers: BTreeMap<&str, u64> = BTreeMap::new();
     for (site, count) in &of.sites {
         let path = sites.own_path(*site);
-        // Behind the first await a method goes on inside of what it waited for, so that this stands on the stack once more, outside of it.
+        // Behind the first await a method goes on inside of what it waited for, so that this stands on the stack once
+        // more, outside of it.
         let stands_inside = |(at, method): &(usize, &&str)| path.iter().take(*at).any(|inner| inner == *method);
         let turn = path.iter().enumerate().find(stands_inside).map(|(at, _)| at);
         let inner = path.get(..turn.unwrap_or(path.len())).unwrap_or_default();
@@ -228,7 +230,8 @@ pub(super) fn sender(sites: &Sites, statements: &[Statement], of: &Statement, re
     Sender { method: most(methods), looper: most(loopers) }
 }
 
-/// The own method that sends a statement at this site and, once for each of its loops, another one: the list whose rows it asks for.
+/// The own method that sends a statement at this site and, once for each of its loops, another one: the list whose rows
+/// it asks for.
 fn with_the_list<'s>(
     sites: &'s Sites,
     statements: &[Statement],
@@ -262,8 +265,8 @@ fn call_of(start: &str, end: &str) -> Option<String> {
     Some(method.map_or(route.clone(), |method| format!("{method} {route}")))
 }
 
-/// An address with `?` for the parts of its path that have a digit, and without a query, so that those of one route are the same. A
-/// version as `v1` stays.
+/// An address with `?` for the parts of its path that have a digit, and without a query, so that those of one route are
+/// the same. A version as `v1` stays.
 fn route(address: &str) -> String {
     let path = address.split(['?', '#']).next().unwrap_or_default();
     let (host, path) = match path.split_once("://") {
@@ -279,7 +282,8 @@ fn route(address: &str) -> String {
     parts.fold(host, |route, part| route + "/" + part)
 }
 
-/// A statement with `?` for its texts and numbers, so that those that differ in them alone are one. [`IN_SQL`] does the same.
+/// A statement with `?` for its texts and numbers, so that those that differ in them alone are one. [`IN_SQL`] does the
+/// same.
 fn without_values(text: &str) -> String {
     let mut out = String::new();
     let all: Vec<char> = text.chars().take(MOST_TEXT).collect();
@@ -306,7 +310,8 @@ fn without_values(text: &str) -> String {
 pub(super) const IN_SQL: &str =
     "regexp_replace(regexp_replace(text[1:4096], '''[^'']*''', '?', 'g'), '[0-9]+', '?', 'g')";
 
-/// A query of DuckDB: how often each statement ran in its parent activity. An id is given again to later work, so that its start counts, too.
+/// A query of DuckDB: how often each statement ran in its parent activity. An id is given again to later work, so that
+/// its start counts, too.
 pub(super) fn by_work(statement: &str, view: &str, condition: &str) -> String {
     format!(
         "SELECT {statement}, coalesce(q.parent_activity_id, concat('thread ', q.thread_id)) AS work, p.start_ts AS work_start_ts, \

@@ -1,5 +1,5 @@
-//! The rules. Each is a file with all that is its own: what it says, its limits, what it needs, what it makes of the sums of a process,
-//! and the story that tests it.
+//! The rules. Each is a file with all that is its own: what it says, its limits, what it needs, what it makes of the
+//! sums of a process, and the story that tests it.
 
 mod blocked_workers;
 mod blocking_full;
@@ -45,7 +45,8 @@ mod tests;
 
 use super::rule::Rule;
 
-/// All rules. Of two with the same score the first one is shown first: what a person can mend in the code before what it does to the GC.
+/// All rules. Of two with the same score the first one is shown first: what a person can mend in the code before what
+/// it does to the GC.
 pub(super) const RULES: &[&Rule] = &[
     &leak::RULE,
     &growing_live_set::RULE,

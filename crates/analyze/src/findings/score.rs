@@ -5,8 +5,8 @@ pub const INFO: f64 = 25.0;
 /// See [`INFO`].
 pub const WARNING: f64 = 75.0;
 
-/// The score of a figure: 0 to 25 in proportion up to the first limit, from there on along an exponential that reaches 75 at
-/// the second limit and never 100. It never falls when the figure grows.
+/// The score of a figure: 0 to 25 in proportion up to the first limit, from there on along an exponential that reaches
+/// 75 at the second limit and never 100. It never falls when the figure grows.
 pub fn score(figure: f64, info: f64, warning: f64) -> f64 {
     if figure.is_nan() || figure <= 0.0 {
         return 0.0;

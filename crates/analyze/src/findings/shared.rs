@@ -32,8 +32,9 @@ pub(super) fn pauses(look: &Look<'_>, column: &str) -> String {
     )
 }
 
-/// The highest score that a rule on young collections may give, by what pauses for those of generations 0 and 1 take of the worst half
-/// minute: with 2 % it is worth a look, with 10 % a warning is possible. Without events of pauses nothing is known of it.
+/// The highest score that a rule on young collections may give, by what pauses for those of generations 0 and 1 take of
+/// the worst half minute: with 2 % it is worth a look, with 10 % a warning is possible. Without events of pauses
+/// nothing is known of it.
 pub(super) fn cost_of_young(look: &Look<'_>) -> Option<f64> {
     let all = &look.picture.collections;
     let young: BTreeSet<u32> = all.of(look.id).filter(|gc| gc.generation <= Some(1)).map(|gc| gc.id).collect();
@@ -47,8 +48,8 @@ pub(super) fn cost_of_young(look: &Look<'_>) -> Option<f64> {
     (count > 0).then(|| score(windows.worst(look.recording_ns()), 0.02, 0.10))
 }
 
-/// The highest score that a rule on full collections may give, by what these cost: with 1 % of the time, or 100 ms at once, it is worth a
-/// look, with 5 % or 500 ms a warning is possible. Without events of pauses nothing is known of it.
+/// The highest score that a rule on full collections may give, by what these cost: with 1 % of the time, or 100 ms at
+/// once, it is worth a look, with 5 % or 500 ms a warning is possible. Without events of pauses nothing is known of it.
 pub(super) fn cost_of_full(look: &Look<'_>) -> Option<f64> {
     let all = &look.picture.collections;
     let full: BTreeSet<u32> = all.of(look.id).filter(|gc| gc.generation == Some(2)).map(|gc| gc.id).collect();

@@ -166,8 +166,8 @@ pub(super) fn allocation(
     }
 }
 
-/// Adds two sampled objects a second for 55 seconds, each of which stands for `bytes`. An object lives past the last full collection,
-/// after 50 seconds, where `keeps` holds for its second; the others die after two collections.
+/// Adds two sampled objects a second for 55 seconds, each of which stands for `bytes`. An object lives past the last
+/// full collection, after 50 seconds, where `keeps` holds for its second; the others die after two collections.
 pub(super) fn survivors(made: &mut Made, site: u32, bytes: u64, keeps: impl Fn(f64) -> bool) {
     for n in 0..110 {
         let second = f64::from(n) / 2.0;

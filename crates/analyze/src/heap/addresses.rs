@@ -6,11 +6,12 @@
 pub struct Addresses {
     /// The low half of each.
     low: Vec<u32>,
-    /// Those with the same high half.
+    /// Segments with the same high half.
     segments: Vec<Segment>,
     /// Of the segments one behind the other: a bit for each place at which an object can lie.
     words: Vec<Word>,
-    /// Of the segments in which objects lie far from each other: the first node of each part of the addresses, and the end.
+    /// Of the segments in which objects lie far from each other: the first node of each part of the addresses, and the
+    /// end.
     starts: Vec<u32>,
 }
 
@@ -24,7 +25,7 @@ const MAX_ALIGN: u32 = 12;
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     high: u32,
-    /// Its nodes.
+    /// The first node.
     first: u32,
     end: u32,
     index: Index,
@@ -45,7 +46,7 @@ impl Word {
     }
 }
 
-/// How the nodes of a segment are found.
+/// An index by which the nodes of a segment are found.
 #[derive(Clone, Copy, Debug)]
 enum Index {
     /// A bit for each `1 << align` addresses from the first node's on. They begin at this word.
@@ -55,7 +56,8 @@ enum Index {
 }
 
 impl Addresses {
-    /// Of addresses each of which is larger than the one before. `None` when they are not, or when they are more than there are numbers.
+    /// Of addresses each of which is larger than the one before. `None` when they are not, or when they are more than
+    /// there are numbers.
     pub fn of(addresses: impl Iterator<Item = u64>) -> Option<Addresses> {
         let mut low: Vec<u32> = Vec::new();
         let mut heads: Vec<(u32, u32)> = Vec::new();
@@ -130,7 +132,7 @@ impl Addresses {
         Index::Parts { shift, start }
     }
 
-    /// How many there are.
+    /// The number of nodes.
     pub fn len(&self) -> u32 {
         self.low.len() as u32
     }

@@ -25,7 +25,7 @@ pub(super) struct RootRow<'r> {
     pub name: Option<&'r str>,
 }
 
-/// What belongs to a walk beside its objects and references.
+/// Names and types of a walk, beside its objects and references.
 pub(super) trait Names {
     /// Roots.
     fn roots(&self, each: &mut dyn FnMut(RootRow<'_>) -> Result<()>) -> Result<()>;
@@ -95,7 +95,7 @@ fn objects(walk: &Walk) -> Result<(Addresses, Vec<u32>, u64)> {
     Ok((Addresses::with(low, &heads), places, 0))
 }
 
-/// The same of objects in any order, some of them listed again.
+/// Sorts the addresses of objects in any order, some of them listed again.
 fn sorted(walk: &Walk) -> Result<(Addresses, Vec<u32>, u64)> {
     let mut objects: Vec<(u64, u32)> = Vec::with_capacity(usize::try_from(walk.object_count()).unwrap_or_default());
     objects.extend(walk.objects());
@@ -121,8 +121,8 @@ fn type_names(names: &dyn Names, ids: &[u64]) -> Result<(Vec<Arc<str>>, Vec<u32>
     Ok((different, places))
 }
 
-/// The references by their objects, and how many there are from fields and from handles. They are gone through twice, first to count
-/// those of each object and then to put them in place.
+/// The references by their objects, and how many there are from fields and from handles. They are gone through twice,
+/// first to count those of each object and then to put them in place.
 fn references(walk: &Walk, addresses: &Addresses, unresolved: &mut Unresolved) -> Result<(Csr, [u64; 2])> {
     let mut counted = Counted::new(addresses.len());
     let of_both: [&References; 2] = [&walk.references, &walk.dependents];

@@ -8,8 +8,8 @@ use super::ranks::Ranks;
 /// Stands for a target that is not in the graph.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// A directed graph of nodes `0..n`: compressed sparse rows, 4 bytes an edge, and 4 bytes a node that has edges. Half of the objects
-/// of a heap have none: texts, and arrays of numbers.
+/// A directed graph of nodes `0..n`: compressed sparse rows, 4 bytes an edge, and 4 bytes a node that has edges. Half
+/// of the objects of a heap have none: texts, and arrays of numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Csr {
     nodes: u32,

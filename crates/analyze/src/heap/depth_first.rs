@@ -1,8 +1,8 @@
 //! Numbers the nodes of a graph in the order of a depth-first search.
 //!
-//! Which node is next is known only when the one before it was read, and that lies anywhere in memory: the search waits for it. So it
-//! reads the edges of each node once, and looks up nothing else. What does not decide where the search goes is looked up when it has ended:
-//! these reads do not wait for each other.
+//! Which node is next is known only when the one before it was read, and that lies anywhere in memory: the search waits
+//! for it. So it reads the edges of each node once, and looks up nothing else. What does not decide where the search
+//! goes is looked up when it has ended: these reads do not wait for each other.
 #![allow(
     clippy::indexing_slicing,
     reason = "every index is a node of the graph, its rank, or a number that the search gave"
@@ -10,7 +10,8 @@
 
 use super::csr::{Csr, NOWHERE};
 
-/// The nodes with edges that roots lead to. Their numbers are those in which the search meets them; 0 is a virtual root above all roots.
+/// The nodes with edges that roots lead to. Their numbers are those in which the search meets them; 0 is a virtual root
+/// above all roots.
 pub(super) struct DepthFirst {
     /// The node of each number; that of 0 means nothing.
     pub nodes: Vec<u32>,
@@ -29,7 +30,8 @@ pub(super) struct DepthFirst {
 struct Later {
     /// The number that it comes from.
     from: u32,
-    /// The next one to the same number: a place among these, or [`NOWHERE`]. While the search goes on, the rank of the target.
+    /// The next one to the same number: a place among these, or [`NOWHERE`]. While the search goes on, the rank of the
+    /// target.
     next: u32,
 }
 
@@ -111,7 +113,8 @@ struct Search<'g> {
     /// The rank of each number.
     ranks: Vec<u32>,
     parents: Vec<u32>,
-    /// By rank: the least number with an edge that was put on the stack, and whose target was visited by another edge before.
+    /// By rank: the least number with an edge that was put on the stack, and whose target was visited by another edge
+    /// before.
     firsts: Vec<u32>,
     later: Vec<Later>,
 }
@@ -129,8 +132,8 @@ impl Search<'_> {
         let (number, below) = (self.ranks.len() as u32, self.stack.len());
         self.ranks.push(rank);
         self.parents.push(from);
-        // What is put on the stack last is followed first. Rows have the references in reverse: that is the first field, whose object
-        // often lies near.
+        // The reference that is put on the stack last is followed first. Rows have the references in reverse: that is
+        // the first field, whose object often lies near.
         for target in self.graph.rows().targets(rank).filter_map(|target| self.graph.sources().rank(target)) {
             if self.has_seen(target) {
                 self.later.push(Later { from: number, next: target });

@@ -1,4 +1,4 @@
-//! How far objects are from the roots: a breadth-first search.
+//! The distance of objects from the roots: a breadth-first search.
 #![allow(clippy::indexing_slicing, reason = "every index is a node of the graph")]
 
 use super::csr::{Csr, NOWHERE};
@@ -49,7 +49,8 @@ impl Paths {
         Paths(sources)
     }
 
-    /// The nodes of the path to `target`, one of those that were wanted, both ends included; empty when no root leads to it.
+    /// The nodes of the path to `target`, one of those that were wanted, both ends included; empty when no root leads
+    /// to it.
     pub fn to(&self, target: u32) -> Vec<u32> {
         let from = |node: u32| self.0.get(node as usize).copied().filter(|from| *from < WANTED);
         let mut path: Vec<u32> = from(target).map(|_| target).into_iter().collect();
@@ -63,7 +64,7 @@ impl Paths {
     }
 }
 
-/// What became of a node that an edge leads to.
+/// The fate of a node that an edge leads to.
 struct Found {
     is_new: bool,
     /// The search ends here.
@@ -78,7 +79,7 @@ fn search(graph: &Csr, roots: &[u32], mut visit: impl FnMut(Option<u32>, u32) ->
         if is_last {
             return;
         }
-        // What leads nowhere need not wait for its turn.
+        // A node that leads nowhere need not wait for its turn.
         if is_new && graph.sources().has(root) {
             queue.push(root);
         }

@@ -1,10 +1,11 @@
-//! Dominators of a graph with several roots, by SEMI-NCA (Georgiadis, Tarjan and Werneck, "Finding dominators in practice",
-//! 2006), without recursion.
+//! Dominators of a graph with several roots, by SEMI-NCA (Georgiadis, Tarjan and Werneck, "Finding dominators in
+//! practice", 2006), without recursion.
 //!
-//! Nodes that have edges get the numbers in which a depth-first search meets them; 0 is a virtual root above all roots. A node's
-//! dominator always has a smaller number than the node, so that sums over the tree are one loop from behind. Nodes without edges,
-//! half of a heap, dominate nothing: theirs is the nearest common dominator of what refers to them, found when all others are.
-//! Most nodes are referred to once, by the node that the search found them from, and need no more than that.
+//! Nodes that have edges get the numbers in which a depth-first search meets them; 0 is a virtual root above all roots.
+//! A node's dominator always has a smaller number than the node, so that sums over the tree are one loop from behind.
+//! Nodes without edges, half of a heap, dominate nothing: theirs is the nearest common dominator of what refers to
+//! them, found when all others are. Most nodes are referred to once, by the node that the search found them from, and
+//! need no more than that.
 #![allow(
     clippy::indexing_slicing,
     reason = "every index is a number that the depth-first search gave, or a node of the graph"
@@ -30,8 +31,8 @@ pub struct Dominators {
 }
 
 impl Dominators {
-    /// Finds the dominators of all nodes that these roots lead to. A graph and its roots may be damaged in any way: what is
-    /// no node is left out.
+    /// Finds the dominators of all nodes that these roots lead to. A graph and its roots may be damaged in any way:
+    /// what is no node is left out.
     pub fn of(graph: &Csr, roots: &[u32]) -> Dominators {
         let sources = graph.sources();
         let roots = || roots.iter().copied().filter(|root| *root < graph.nodes());
@@ -72,8 +73,8 @@ impl Dominators {
         }
     }
 
-    /// The node that dominates this one most closely: `None` for a node that no single node does, and for one that no root
-    /// leads to.
+    /// The node that dominates this one most closely: `None` for a node that no single node does, and for one that no
+    /// root leads to.
     pub fn dominator(&self, node: u32) -> Option<u32> {
         match self.above(node) {
             0 | NOWHERE => None,
@@ -98,7 +99,8 @@ impl Dominators {
         self.nodes[number as usize]
     }
 
-    /// The number of a node's dominator: 0 of one that no single node dominates, [`NOWHERE`] of one that no root leads to.
+    /// The number of a node's dominator: 0 of one that no single node dominates, [`NOWHERE`] of one that no root leads
+    /// to.
     #[inline]
     fn above(&self, node: u32) -> u32 {
         match self.sources.rank(node) {
@@ -129,13 +131,13 @@ impl Dominators {
         inner.chain(leaves.filter(|(_, above)| **above == NOWHERE).map(|(node, _)| node))
     }
 
-    /// Calls `each` for all reachable nodes, each behind the one that dominates it most closely, with what was returned for that
-    /// one: `top` for a node that no single node dominates.
+    /// Calls `each` for all reachable nodes, each behind the one that dominates it most closely, with what was returned
+    /// for that one: `top` for a node that no single node dominates.
     pub fn fold_down<T: Copy>(&self, top: T, mut each: impl FnMut(u32, T) -> T) {
         self.fold_numbered(top, |node, _, above| each(node, above));
     }
 
-    /// The same with the number of each node; `None` for a node without edges.
+    /// Folds with the number of each node; `None` for a node without edges.
     pub(super) fn fold_numbered<T: Copy>(&self, top: T, mut each: impl FnMut(u32, Option<u32>, T) -> T) {
         let mut made = Vec::with_capacity(self.nodes.len());
         made.push(top);
@@ -198,8 +200,8 @@ fn semidominators(search: &mut DepthFirst) -> Vec<u32> {
     semi
 }
 
-/// The least semidominator on the path from `number` up to, and without, the first ancestor below `done`. All numbers from
-/// `done` on have their semidominator. The path is shortened.
+/// The least semidominator on the path from `number` up to, and without, the first ancestor below `done`. All numbers
+/// from `done` on have their semidominator. The path is shortened.
 fn least_above(number: u32, done: u32, above: &mut [Above], path: &mut Vec<u32>) -> u32 {
     let mut last = above[number as usize];
     if last.ancestor < done {
@@ -221,8 +223,8 @@ fn least_above(number: u32, done: u32, above: &mut [Above], path: &mut Vec<u32>)
 
 /// The dominator of each number, by its parent and its semidominator.
 ///
-/// The way up the tree of dominators goes by long steps (Myers, "An applicative random-access stack", 1983): a list of a million
-/// objects would cost a million steps for each object that its end refers to.
+/// The way up the tree of dominators goes by long steps (Myers, "An applicative random-access stack", 1983): a list of
+/// a million objects would cost a million steps for each object that its end refers to.
 fn steps(parents: &[u32], semi: &[u32]) -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::with_capacity(parents.len());
     steps.push(Step { dominator: 0, jump: 0, depth: 0 });

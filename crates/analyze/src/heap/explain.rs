@@ -11,13 +11,13 @@ use super::types::Retention;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
-    /// Its node in the graph.
+    /// The node in the graph.
     pub node: u32,
-    /// Its address.
+    /// The address.
     pub address: u64,
     /// Name of its type.
     pub type_name: Arc<str>,
-    /// Its bytes.
+    /// The size in bytes.
     pub size_bytes: u64,
     /// Bytes of it and of all that it dominates.
     pub retained_bytes: u64,
@@ -41,8 +41,8 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The root and the types on the shortest path, as `static field Cache.items > List[Order] > Order`: of a long path as many types of
-    /// its beginning and of its end. `None` when no root leads to the object.
+    /// The root and the types on the shortest path, as `static field Cache.items > List[Order] > Order`: of a long path
+    /// as many types of its beginning and of its end. `None` when no root leads to the object.
     pub fn path(&self, ends: usize) -> Option<String> {
         let mut steps = vec![self.root.as_ref()?.describe()];
         let left_out = match self.shortest.len() {
@@ -67,7 +67,7 @@ pub fn explain(graph: &HeapGraph, retention: &Retention, node: u32) -> Explanati
     explain_by(graph, retention, &paths, node)
 }
 
-/// The same for one of several objects, by the paths to all of them.
+/// Explains one of several objects, by the paths to all of them.
 pub fn explain_by(graph: &HeapGraph, retention: &Retention, paths: &Paths, node: u32) -> Explanation {
     let step = |node: u32| Step {
         node,

@@ -43,9 +43,9 @@ pub struct HeapGraph {
     pub weak_roots: u64,
     /// References in the graph, with those of dependent handles.
     pub reference_count: u64,
-    /// Those of dependent handles.
+    /// The number of edges of dependent handles.
     pub dependent_count: u64,
-    /// What did not fit.
+    /// References that did not fit.
     pub unresolved: Unresolved,
 }
 
@@ -77,7 +77,7 @@ impl Objects {
 }
 
 impl HeapGraph {
-    /// How many objects there are.
+    /// The number of objects.
     pub fn len(&self) -> u32 {
         self.addresses.len()
     }

@@ -23,7 +23,7 @@ const ROOT_STORED: u64 = 48;
 pub struct HeldWalks {
     allowance: Allowance,
     walks: BTreeMap<u32, Held>,
-    /// What the largest graph takes beside its walk.
+    /// The memory of the largest graph beside its walk, in bytes.
     graph: u64,
     names: HashMap<u64, Arc<str>, RandomState>,
 }
@@ -106,7 +106,7 @@ impl HeldWalks {
         }
     }
 
-    /// What is to be said when the walks were too large.
+    /// The message when the walks were too large.
     pub fn refused(&self) -> Option<String> {
         self.allowance.refused("heap_dominator stays empty", "--dominators")
     }
@@ -140,7 +140,7 @@ fn dominators(graph: &HeapGraph, each: &mut impl FnMut(&HeapDominator) -> Result
     Ok(())
 }
 
-/// What is known of a walk while its recording is converted.
+/// A walk that is stored while its recording is converted.
 struct Stored<'w> {
     roots: &'w [(u64, bool, u32)],
     names: &'w HashMap<u64, Arc<str>, RandomState>,
@@ -170,7 +170,8 @@ mod tests {
     use super::*;
     use crate::heap::limit::BYTES_PER_REFERENCE;
 
-    /// Whether these collections with 1,000 objects each, each of which refers to the next one, are held in this memory.
+    /// Whether these collections with 1,000 objects each, each of which refers to the next one, are held in this
+    /// memory.
     fn is_held(memory: u64, collections: u32) -> bool {
         let mut walks = HeldWalks::new(memory);
         for gc_id in 0..collections {

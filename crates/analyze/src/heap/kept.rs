@@ -75,8 +75,8 @@ impl KeptWalk {
         }
     }
 
-    /// The graph of the walk, with the roots and names of the dataset that was written meanwhile. Fails when it takes more memory than
-    /// is allowed, and when the walk is another one.
+    /// The graph of the walk, with the roots and names of the dataset that was written meanwhile. Fails when it takes
+    /// more memory than is allowed, and when the walk is another one.
     pub fn graph(mut self, recording: &Recording<'_>, snapshot: &Snapshot) -> Result<HeapGraph> {
         if let Some(message) = self.refused {
             return Err(Error::OverMemory(message));
@@ -118,7 +118,7 @@ mod tests {
             for (gc_id, objects) in [(1, 5), (3, 7), (4, 0), (6, 9), (8, 0)] {
                 walk(walks, gc_id, objects);
             }
-            // What comes late for another one is left out.
+            // Rows that come late for another walk are left out.
             walk(walks, 1, 2);
         }
         assert_eq!(kept(&last), [(6, 9, 10), (8, 0, 1)]);

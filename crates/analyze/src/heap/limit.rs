@@ -1,4 +1,4 @@
-//! How much memory a heap graph may take.
+//! The limit of the memory of a heap graph.
 
 use tracequet_dataset::error::{Error, Result};
 
@@ -8,18 +8,19 @@ use super::walk::Walk;
 /// Memory that an object or a root takes at most, from its references to its retained size.
 pub const BYTES_PER_OBJECT: u64 = 48;
 
-/// Memory that a reference takes at most: its target, and for one that is not the first to its object where it comes from and which is
-/// the next one.
+/// Memory that a reference takes at most: its target, and for one that is not the first to its object where it comes
+/// from and which is the next one.
 pub const BYTES_PER_REFERENCE: u64 = 12;
 
-/// The same while the graph is made, beside the packed walk.
+/// The bytes of an object while the graph is made, beside the packed walk.
 const MAKING_OBJECT: u64 = 24;
 const MAKING_REFERENCE: u64 = 4;
 
-/// What a part of the heap takes that lies 4 GiB from the others.
+/// The bytes of a part of the heap that lies 4 GiB from the others.
 const BYTES_PER_PART: u64 = 32;
 
-/// The most memory that a walk with this number of roots takes: the walk and its graph while the graph is made, then the graph alone.
+/// The most memory that a walk with this number of roots takes: the walk and its graph while the graph is made, then
+/// the graph alone.
 pub(super) fn needed(walk: &Walk, roots: u64) -> u64 {
     let (objects, references) = (walk.object_count().saturating_add(roots), walk.reference_count());
     let sum = |object: u64, reference: u64| {
@@ -46,7 +47,7 @@ impl Limit {
         self.allows(walk.object_count().saturating_add(roots), walk.reference_count(), needed(walk, roots))
     }
 
-    /// The same of a heap whose parts lie far from each other.
+    /// Checks a heap whose parts lie far from each other.
     pub fn check_parts(&self, walk: &Walk, addresses: &Addresses) -> Result<()> {
         self.check(walk, addresses.parts() * BYTES_PER_PART / BYTES_PER_OBJECT)
     }

@@ -1,7 +1,7 @@
 //! The heap graph of one heap dump: which objects keep others alive, and how many bytes each retains.
 //!
-//! An object *dominates* another when every path from the roots to the other leads through it. What an object retains is
-//! what would be garbage without it: the objects that it dominates, and itself.
+//! An object *dominates* another when every path from the roots to the other leads through it. What an object retains
+//! is what would be garbage without it: the objects that it dominates, and itself.
 
 mod addresses;
 mod build;

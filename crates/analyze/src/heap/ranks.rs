@@ -41,7 +41,7 @@ impl Ranks {
         Ranks { nodes, words, before, count }
     }
 
-    /// How many there are.
+    /// The number of nodes in the set.
     pub fn count(&self) -> u32 {
         self.count
     }
@@ -67,7 +67,7 @@ impl Ranks {
         self.words[node as usize / 64] >> (node % 64) & 1 == 1
     }
 
-    /// How many nodes of the set are before this one.
+    /// The number of nodes of the set before this one.
     #[inline]
     pub fn before(&self, node: u32) -> u32 {
         let (word, bit) = (node as usize / 64, node % 64);

@@ -18,7 +18,7 @@ use super::walk::Walk;
 /// The tables that the graph is read from.
 pub const TABLES: [&str; 7] = ["gc", "gc_root", "gc_weak_element", "heap_object", "heap_reference", "method", "type"];
 
-/// Those of them that have a row for each object or reference.
+/// Tables with a row for each object or reference.
 pub const LARGE_TABLES: [&str; 3] = ["gc_weak_element", "heap_object", "heap_reference"];
 
 /// A row of a collection.
@@ -59,8 +59,8 @@ row! {
 /// Rows between two looks at how much memory they take.
 const STEP: u64 = 1 << 16;
 
-/// Reads the graph of a snapshot. `memory` is what it may take in bytes: [`BYTES_PER_OBJECT`] for each object and root, and
-/// [`BYTES_PER_REFERENCE`] for each reference. More is an error, before it is allocated.
+/// Reads the graph of a snapshot. `memory` is what it may take in bytes: [`BYTES_PER_OBJECT`] for each object and root,
+/// and [`BYTES_PER_REFERENCE`] for each reference. More is an error, before it is allocated.
 ///
 /// [`BYTES_PER_OBJECT`]: super::BYTES_PER_OBJECT
 /// [`BYTES_PER_REFERENCE`]: super::BYTES_PER_REFERENCE

@@ -7,10 +7,10 @@ const PINNED: u32 = 1;
 const WEAK: u32 = 2;
 const INTERIOR: u32 = 4;
 const REFERENCE_COUNTED: u32 = 8;
-/// The same place means another thing for a static field.
+/// The flag of a thread's static field; the same place means another thing for other roots.
 const THREAD_STATIC: u32 = 1;
 
-/// What keeps an object alive from outside of the heap.
+/// A root, which keeps an object alive from outside of the heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Root {
@@ -45,7 +45,7 @@ impl Root {
         }
     }
 
-    /// What it is, for a person: `static field Cache.items`, `pinned handle 0x7f12`.
+    /// The root in words: `static field Cache.items`, `pinned handle 0x7f12`.
     pub fn describe(&self) -> String {
         let name = self.name.as_deref();
         let id = || if self.id == 0 { String::new() } else { format!(" {:#x}", self.id) };

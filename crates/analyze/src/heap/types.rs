@@ -1,4 +1,4 @@
-//! What each object retains, and the sums by type.
+//! The bytes that each object retains, and the sums by type.
 #![allow(clippy::indexing_slicing, reason = "every index is a node of the graph, or a place among its types")]
 
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::dominators::Dominators;
 use super::graph::HeapGraph;
 
-/// What each object of a heap graph retains.
+/// The bytes that each object of a heap graph retains.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Retention {
@@ -18,7 +18,7 @@ pub struct Retention {
     inner: Vec<u64>,
 }
 
-/// What an object and all that it dominates have, and its type.
+/// The sum of an object and all that it dominates, and its type.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     bytes: u64,
@@ -32,7 +32,7 @@ struct Sum {
 pub struct TypeRow {
     /// Name of the type.
     pub name: Arc<str>,
-    /// Its objects.
+    /// The number of objects.
     pub objects: u64,
     /// Their bytes.
     pub size_bytes: u64,
@@ -40,7 +40,7 @@ pub struct TypeRow {
     pub retained_bytes: u64,
     /// The objects that this counts.
     pub retained_objects: u64,
-    /// Its objects that no root leads to.
+    /// Objects that are unreachable: no root leads to them.
     pub unreachable: u64,
     /// The object of it that retains most, the first of several; `None` of a type without objects.
     pub largest: Option<u32>,
@@ -66,7 +66,7 @@ impl Retention {
         for (node, above) in dominators.leaves() {
             add(above, graph.size(node), 1);
         }
-        // What a number dominates has larger numbers.
+        // A number dominates only larger ones.
         for number in (1..dominators.numbers()).rev() {
             let Sum { bytes, objects, .. } = add(number, 0, 0);
             add(dominators.above_number(number), bytes, objects);
@@ -142,8 +142,8 @@ impl Retention {
         rows
     }
 
-    /// Calls `each` for all objects that a root leads to, each behind the one that dominates it most closely: with its type, what it
-    /// retains, and what was returned for that one; `top` for an object that no single one dominates.
+    /// Calls `each` for all objects that a root leads to, each behind the one that dominates it most closely: with its
+    /// type, what it retains, and what was returned for that one; `top` for an object that no single one dominates.
     pub fn fold_down<T: Copy>(&self, graph: &HeapGraph, top: T, mut each: impl FnMut(u32, u64, T) -> T) {
         self.dominators.fold_numbered(top, |node, number, above| {
             let sum = number.map(|number| self.sums[number as usize]);
@@ -155,8 +155,9 @@ impl Retention {
 
 /// A bit for each object that an object of its type dominates.
 ///
-/// Objects get places in the order of a walk of the dominator tree, so that an object and all that it dominates have the places behind
-/// each other. Of those without edges only the dominator's are looked at: they have the places behind the others that it dominates.
+/// Objects get places in the order of a walk of the dominator tree, so that an object and all that it dominates have
+/// the places behind each other. Of those without edges only the dominator's are looked at: they have the places behind
+/// the others that it dominates.
 fn inner(graph: &HeapGraph, dominators: &Dominators, sums: &[Sum]) -> Vec<u64> {
     let mut inner = vec![0u64; graph.len().div_ceil(64) as usize];
     let mut mark = |node: u32| inner[node as usize / 64] |= 1 << (node % 64);
@@ -174,7 +175,8 @@ fn inner(graph: &HeapGraph, dominators: &Dominators, sums: &[Sum]) -> Vec<u64> {
     for (node, _) in dominators.leaves() {
         has_leaves[graph.kind(node) as usize] = true;
     }
-    // Behind the places of the last object of each type that none of it dominates; and all of them, of types that leaves have, too.
+    // Behind the places of the last object of each type that none of it dominates; and all of them, of types that
+    // leaves have, too.
     let mut ends = vec![0u32; graph.type_names.len()];
     let mut outermost: Vec<Vec<(u32, u32)>> = vec![Vec::new(); graph.type_names.len()];
     for (place, number) in (0u32..).zip(numbers).filter(|(_, number)| *number != 0) {

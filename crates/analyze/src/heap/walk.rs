@@ -7,10 +7,12 @@ use foldhash::fast::RandomState;
 use super::halves::Halves;
 use super::packed::Packed;
 
-/// An object farther than this behind the end of the one before it begins a stretch: objects of another stretch may lie in the gap.
+/// An object farther than this behind the end of the one before it begins a stretch: objects of another stretch may lie
+/// in the gap.
 const MAX_GAP: u64 = 1 << 16;
 
-/// Stretches that a walk keeps: it has some for each region of each generation. Objects of more stretches are sorted one by one.
+/// Stretches that a walk keeps: it has some for each region of each generation. Objects of more stretches are sorted
+/// one by one.
 const MAX_STRETCHES: usize = 1 << 16;
 
 /// Entries of the cache in front of the maps of shapes and types.
@@ -19,7 +21,7 @@ const RECENT: usize = 1 << 8;
 /// Memory of a shape or a type: its row, and the map that finds it.
 const SHAPE_STORED: u64 = 96;
 
-/// What many objects have in common: their bytes, and their type as a place among the types.
+/// A shape that many objects share: their bytes, and their type as a place among the types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Shape {
     pub size: u64,
@@ -93,7 +95,7 @@ impl Walk {
         }
     }
 
-    /// The same by the maps, put into this slot of the cache.
+    /// Looks the shape up in the maps, and puts it into this slot of the cache.
     fn cached_shape(&mut self, size: u64, type_id: u64, slot: usize) -> u32 {
         let kind = *self.type_places.entry(type_id).or_insert_with(|| {
             self.types.push(type_id);
@@ -134,7 +136,7 @@ impl Walk {
         })
     }
 
-    /// What objects have in common.
+    /// The shapes of the objects.
     pub fn shapes(&self) -> &[Shape] {
         &self.shapes
     }

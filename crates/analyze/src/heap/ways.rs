@@ -9,7 +9,7 @@ use super::explain::{Explanation, explain};
 use super::graph::HeapGraph;
 use super::types::Retention;
 
-/// What types are the same by: a heap dump (.gcdump) has not the number of type parameters of all types.
+/// The key by which types are compared: a heap dump (.gcdump) has not the number of type parameters of all types.
 pub(crate) fn key(name: &str) -> String {
     let mut parts = name.split('`');
     let first = parts.next().unwrap_or_default().to_owned();
@@ -29,8 +29,8 @@ fn mixed(above: u64, own: u64) -> u64 {
     (above.rotate_left(5) ^ own).wrapping_mul(0x517c_c1b7_2722_0a95)
 }
 
-/// A number for the way in which each object is held: the types of its dominators from the outermost on, those of one type behind each
-/// other once, behind the name of the root. Objects that no root leads to have 0.
+/// A number for the way in which each object is held: the types of its dominators from the outermost on, those of one
+/// type behind each other once, behind the name of the root. Objects that no root leads to have 0.
 pub(crate) fn ways(graph: &HeapGraph, retention: &Retention) -> Vec<u64> {
     let types: Vec<u64> = graph.type_names.iter().map(|name| hash(&key(name))).collect();
     // Addresses of handles are others in each recording.
@@ -55,7 +55,7 @@ pub(crate) fn ways(graph: &HeapGraph, retention: &Retention) -> Vec<u64> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Held {
-    /// How many there are.
+    /// The number of objects.
     pub objects: u64,
     /// Their bytes.
     pub size_bytes: u64,
@@ -67,7 +67,8 @@ pub struct Held {
     pub explanation: Explanation,
 }
 
-/// Of the ways in which objects of a type are held in a graph, the one that has most bytes more than `before` gives for it.
+/// Of the ways in which objects of a type are held in a graph, the one that has most bytes more than `before` gives for
+/// it.
 pub fn held(graph: &HeapGraph, retention: &Retention, type_name: &str, before: impl Fn(u64) -> f64) -> Option<Held> {
     /// Objects, bytes, retained bytes, and the one that retains most.
     struct Way(u64, u64, u64, u32);

@@ -1,7 +1,7 @@
 //! Objects in the order of their addresses.
 //!
-//! They lie in short sorted lists, one behind the other. What a collection takes out and puts back are long runs of neighbours:
-//! these are copied list by list, where a search tree would look for each object by itself.
+//! Objects lie in short sorted lists, one behind the other. What a collection takes out and puts back are long runs of
+//! neighbours: these are copied list by list, where a search tree would look for each object by itself.
 
 /// Objects of a list at most.
 const LIST: usize = 512;
@@ -44,8 +44,8 @@ impl ByAddress {
         self.lists.drain(emptied);
     }
 
-    /// Puts objects in, which come in the order of addresses. `each` gets the object that lies at an address, and those that
-    /// come to it. It says which one lies there from then on.
+    /// Puts objects in, which come in the order of addresses. `each` gets the object that lies at an address, and those
+    /// that come to it. It says which one lies there from then on.
     pub fn put(&mut self, rows: &[Row], mut each: impl FnMut(Option<u32>, &[Row]) -> Option<u32>) {
         if rows.is_empty() {
             return;

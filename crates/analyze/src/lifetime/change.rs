@@ -6,7 +6,7 @@ use super::groups::GroupRow;
 use super::names::Group;
 use super::sums::Sums;
 
-/// What became of the allocations of a group in two recordings.
+/// The fate of the allocations of a group in two recordings.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ChangeRow {
@@ -18,8 +18,8 @@ pub struct ChangeRow {
     pub now: Sums,
 }
 
-/// The groups of two recordings, those first whose bytes changed most: bytes that died old or are alive at the end, and then those
-/// allocated. Both have to be made with the same [`By`](super::By).
+/// The groups of two recordings, those first whose bytes changed most: bytes that died old or are alive at the end, and
+/// then those allocated. Both have to be made with the same [`By`](super::By).
 pub fn changes(base: Vec<GroupRow>, now: Vec<GroupRow>) -> Vec<ChangeRow> {
     let mut all: BTreeMap<Group, [Sums; 2]> = BTreeMap::new();
     for (rows, side) in [(base, 0), (now, 1)] {

@@ -16,8 +16,8 @@ const TABLE: &str = "allocation_lifetime";
 /// The tables that lifetimes are found in.
 pub const TABLES: [&str; 5] = ["allocation", "gc", "gc_generation_range", "gc_surviving_range", "gc_moved_range"];
 
-/// Calls `each` with the lifetime of each sample of a recording: from the table `allocation_lifetime` if it has rows, else as
-/// [`found_lifetimes`].
+/// Calls `each` with the lifetime of each sample of a recording: from the table `allocation_lifetime` if it has rows,
+/// else as [`found_lifetimes`].
 pub fn lifetimes(recording: &Recording<'_>, mut each: impl FnMut(&Lifetime<'_>) -> Result<()>) -> Result<()> {
     let is_there = recording.tables().any(|table| table.name == TABLE);
     if is_there && written_lifetimes(recording, &mut each)? > 0 {
@@ -26,14 +26,14 @@ pub fn lifetimes(recording: &Recording<'_>, mut each: impl FnMut(&Lifetime<'_>) 
     found_lifetimes(recording, each)
 }
 
-/// Calls `each` with the lifetime of each sample of a recording, in the order of the table `allocation`. Reads the tables
-/// [`TABLES`]. Fails when the recording has no allocation with the address of its object, or when no collection lists what
-/// survived.
+/// Calls `each` with the lifetime of each sample of a recording, in the order of the table `allocation`. Reads the
+/// tables [`TABLES`]. Fails when the recording has no allocation with the address of its object, or when no collection
+/// lists what survived.
 pub fn found_lifetimes(recording: &Recording<'_>, each: impl FnMut(&Lifetime<'_>) -> Result<()>) -> Result<()> {
     lifetimes_until(recording, u32::MAX, each)
 }
 
-/// The same, as if the recording ended with the collection of this number.
+/// The lifetimes as if the recording ended with the collection of this number.
 pub(super) fn lifetimes_until(
     recording: &Recording<'_>,
     last_gc_id: u32,

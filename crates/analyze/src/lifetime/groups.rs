@@ -8,7 +8,7 @@ use super::names::{By, Group, Groups};
 use super::sums::Sums;
 use crate::held;
 
-/// What became of the allocations of a type, or of a method and a type.
+/// The fate of the allocations of a type, or of a method and a type.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GroupRow {
@@ -18,7 +18,8 @@ pub struct GroupRow {
     pub sums: Sums,
 }
 
-/// Lifetimes by type, and by the method that allocates, those with the most bytes first. Takes the types that `takes` says.
+/// Lifetimes by type, and by the method that allocates, those with the most bytes first. Takes the types that `takes`
+/// says.
 pub fn lifetimes_by(recording: &Recording<'_>, by: By, takes: impl Fn(&str) -> bool) -> Result<Vec<GroupRow>> {
     let mut groups: Groups<'_, Sums> = Groups::new(recording, by)?;
     let mut rows = 0;

@@ -1,8 +1,8 @@
 //! Follows the objects of a recording from collection to collection.
 //!
-//! Objects that are followed lie in lists by address. Each collection takes out those that it may change: what it lists, and
-//! what lies outside of the generations that it leaves alone. They come sorted, and one pass along the sorted ranges and bounds
-//! says what became of each.
+//! Objects that are followed lie in lists by address. Each collection takes out those that it may change: what it
+//! lists, and what lies outside of the generations that it leaves alone. They come sorted, and one pass along the
+//! sorted ranges and bounds says what became of each.
 
 use std::collections::HashMap;
 
@@ -27,9 +27,9 @@ pub(super) struct Heaps<'s> {
 /// The objects of a process.
 #[derive(Debug, Default)]
 struct Process {
-    /// Its samples by time, the last first.
+    /// The samples by time, the last first.
     waiting: Vec<u32>,
-    /// Those whose objects are followed, by address.
+    /// Samples whose objects are followed, by address.
     followed: ByAddress,
     /// Times at which it is not known which collections came before.
     doubts: Vec<Span<Doubt>>,
@@ -41,11 +41,11 @@ struct Process {
     numbers: Numbers,
     /// Memory of the generations at the end of the last collection that did not run in the background.
     after: Vec<Span<Option<u8>>>,
-    /// What the collections say of times, until all are known.
+    /// Times as the collections state them, until all are known.
     times: Times,
 }
 
-/// What collections say of times.
+/// Times as collections state them.
 #[derive(Debug, Default)]
 struct Times {
     /// The latest start so far.
@@ -149,7 +149,7 @@ impl Process {
                 None => young.push((sample.object_id, index)),
             }
         }
-        // Those of one address stay in the order of time.
+        // Samples of one address stay in the order of time.
         young.sort_by_key(|(address, _)| *address);
         self.followed.put(&young, |former, here| {
             // An object that was there before is not there any more, and no collection said so.
@@ -206,7 +206,8 @@ impl Process {
             }
         }
         self.place(next, gc, &after, lives);
-        // What a background collection says of memory at its end is later than what other collections find until then.
+        // Facts of a background collection about memory at its end are later than what other collections find until
+        // then.
         if gc.stops_threads() {
             self.after = after;
         }
@@ -283,7 +284,7 @@ impl Process {
     }
 }
 
-/// It is not known any more what becomes of an object.
+/// Notes that it is not known any more what becomes of an object.
 fn lose(index: Option<u32>, doubt: Doubt, gc_id: u32, lives: &mut [Life]) {
     if let Some(life) = index.and_then(|index| lives.get_mut(index as usize)) {
         life.fate = Fate::Unknown(doubt);

@@ -1,15 +1,15 @@
-//! What is known of the life of a sampled object.
+//! The life of a sampled object, as far as it is known.
 
 use super::samples::Sample;
 use crate::collection::Doubt;
 
-/// What became of an object by the end of a recording.
+/// The fate of an object by the end of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fate {
     /// A collection found it dead.
     Dead,
-    /// It survived all collections of its generation, and there was one; or it is never collected.
+    /// The object survived all collections of its generation, and there was one; or it is never collected.
     Alive,
     /// The recording does not say; why.
     Unknown(Doubt),
@@ -30,7 +30,7 @@ impl Fate {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Life {
-    /// What became of it.
+    /// The fate.
     pub fate: Fate,
     /// The first collection that could have collected it; 0 for none.
     pub first_gc_id: u32,
@@ -38,7 +38,7 @@ pub struct Life {
     pub end_gc_id: u32,
     /// Collections of its generation that it survived.
     pub survived_collections: u32,
-    /// Its generation when it was last seen.
+    /// The generation when it was last seen.
     pub generation_at_end: Option<u8>,
     /// The highest one that it was seen in.
     pub highest_generation: Option<u8>,
@@ -66,7 +66,7 @@ impl Life {
         }
     }
 
-    /// It lies in this generation now.
+    /// Notes that the object lies in this generation now.
     pub(super) fn seen_in(&mut self, generation: Option<u8>) {
         if generation.is_some() {
             self.generation_at_end = generation;
@@ -105,7 +105,7 @@ impl Life {
 pub struct Lifetime<'s> {
     /// The sample.
     pub sample: &'s Sample,
-    /// How often it counts.
+    /// The number of times that it counts.
     pub weight: u32,
     /// The life.
     pub life: &'s Life,

@@ -1,9 +1,9 @@
-//! What is alive at a time, and what grows between two.
+//! Objects that are alive at a time, and growth between two times.
 //!
-//! At a time an object is alive when it is in the sense of [`Fate::Alive`] for a recording that ends then: it survived a
-//! collection that had started, and none that was finished found it dead. What waits for a collection of generation 2 counts as
-//! alive at each time, so that the sums of two times compare. They are nearest to what the program holds behind a collection
-//! of generation 2.
+//! At a time an object is alive when it is in the sense of [`Fate::Alive`] for a recording that ends then: it survived
+//! a collection that had started, and none that was finished found it dead. What waits for a collection of generation 2
+//! counts as alive at each time, so that the sums of two times compare. They are nearest to what the program holds
+//! behind a collection of generation 2.
 
 use std::collections::HashMap;
 
@@ -22,12 +22,12 @@ tracequet_dataset::row! {
 /// Memory of a collection.
 const GC_STORED: u64 = 64;
 
-/// What is known of an object at a time.
+/// The state of an object at a time, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// It is not there yet.
+    /// The object is not there yet.
     Unborn,
-    /// It is alive.
+    /// The object is alive.
     Alive,
     /// A collection found it dead.
     Dead,
@@ -65,7 +65,7 @@ impl Starts {
         self.0.get(&gc_id).is_some_and(|start| *start <= ns)
     }
 
-    /// What is known of an object at a time.
+    /// The state of an object at a time, as far as it is known.
     pub fn state(&self, lifetime: &Lifetime<'_>, ns: i64) -> State {
         let life = lifetime.life;
         if lifetime.sample.ts_ns > ns {
@@ -89,13 +89,13 @@ impl Starts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FullCollection {
-    /// Its number.
+    /// The number of the collection.
     pub gc_id: u32,
     /// When it ended, nanoseconds since the recording began.
     pub end_ns: i64,
 }
 
-/// What is alive at a time.
+/// Objects that are alive at a time.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Live {
@@ -119,7 +119,7 @@ pub struct LiveRow {
     pub unknown: u64,
 }
 
-/// What is alive at a time, in nanoseconds since the recording began. Takes the types that `takes` says.
+/// Objects that are alive at a time, in nanoseconds since the recording began. Takes the types that `takes` says.
 pub fn live_at(recording: &Recording<'_>, by: By, ns: i64, takes: impl Fn(&str) -> bool) -> Result<Live> {
     let (starts, full) = Starts::read(recording)?;
     let mut groups: Groups<'_, [u64; 3]> = Groups::new(recording, by)?;
@@ -147,7 +147,7 @@ fn last(full: &[FullCollection], ns: i64) -> Option<FullCollection> {
     full.partition_point(|gc| gc.end_ns <= ns).checked_sub(1).and_then(|place| full.get(place)).copied()
 }
 
-/// What is alive at two times.
+/// Objects that are alive at two times.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Growth {
@@ -157,8 +157,8 @@ pub struct Growth {
     pub last_full: [Option<FullCollection>; 2],
 }
 
-/// How the bytes of a group changed between two times, as samples stand for them. `after` is `before`, less `gone` and `lost`, and
-/// `new`.
+/// The change of the bytes of a group between two times, as samples stand for them. `after` is `before`, less `gone`
+/// and `lost`, and `new`.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GrowthRow {
@@ -172,7 +172,7 @@ pub struct GrowthRow {
     pub new: u64,
     /// Of the bytes alive at the first time those that are dead at the second.
     pub gone: u64,
-    /// Those of which nothing is known at the second.
+    /// Bytes of which nothing is known at the second time.
     pub lost: u64,
 }
 
@@ -196,7 +196,8 @@ struct Changed {
     lost: u64,
 }
 
-/// How what is alive changed from a time to a later one, in nanoseconds since the recording began. Takes the types that `takes` says.
+/// The change of what is alive from a time to a later one, in nanoseconds since the recording began. Takes the types
+/// that `takes` says.
 pub fn growth(recording: &Recording<'_>, by: By, [from, to]: [i64; 2], takes: impl Fn(&str) -> bool) -> Result<Growth> {
     let (starts, full) = Starts::read(recording)?;
     let mut groups: Groups<'_, Changed> = Groups::new(recording, by)?;

@@ -1,9 +1,9 @@
-//! How long sampled objects live: allocation samples have the address of their object, and collections list what survived.
+//! Lives of sampled objects: allocation samples have the address of their object, and collections list what survived.
 //! Followed from collection to collection, each sample says in which one its object died, or that it is alive.
 //!
-//! Collections come in the order of their starts, as [`survived`](crate::survived::survived) follows them. What runs in the
-//! background collects generation 2, large and pinned objects alone, none of which moves meanwhile: it decides at its start what
-//! it will find dead, so that an object which takes the same address while it runs is another one.
+//! Collections come in the order of their starts, as [`survived`](crate::survived::survived) follows them. What runs in
+//! the background collects generation 2, large and pinned objects alone, none of which moves meanwhile: it decides at
+//! its start what it will find dead, so that an object which takes the same address while it runs is another one.
 
 mod by_address;
 mod change;

@@ -33,7 +33,8 @@ pub struct OriginRow {
 }
 
 impl Origins {
-    /// The share of a row, and between which shares it lies with 95 % confidence, by the number of samples (Wilson's interval).
+    /// The share of a row, and between which shares it lies with 95 % confidence, by the number of samples (Wilson's
+    /// interval).
     pub fn share(&self, row: &OriginRow) -> [f64; 3] {
         let (share, n) = (row.bytes as f64 / self.bytes.max(1) as f64, self.samples.max(1) as f64);
         let z = 1.96f64;
@@ -43,8 +44,8 @@ impl Origins {
     }
 }
 
-/// Where the objects of a heap dump were allocated that `takes` says, by their places in the graph. `None` when the recording has no
-/// allocations with addresses, or lists no survivors.
+/// Where the objects of a heap dump were allocated that `takes` says, by their places in the graph. `None` when the
+/// recording has no allocations with addresses, or lists no survivors.
 pub fn origins(
     recording: &Recording<'_>,
     graph: &HeapGraph,
@@ -56,7 +57,7 @@ pub fn origins(
     let (gc_id, process_id) = (graph.snapshot.gc_id, graph.snapshot.process_id);
     let lives = lifetimes_until(recording, gc_id, |lifetime| {
         let (sample, life) = (lifetime.sample, lifetime.life);
-        // What is alive lies where the collection left it, and the walk came behind it.
+        // An object that is alive lies where the collection left it, and the walk came behind it.
         if life.fate != Fate::Alive || sample.process_id != process_id {
             return Ok(());
         }

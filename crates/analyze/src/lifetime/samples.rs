@@ -23,7 +23,7 @@ pub struct Sample {
     pub thread_id: u64,
     /// Call stack; 0 for none.
     pub callsite_id: u32,
-    /// What the thread worked on; without value when that is not recorded.
+    /// The activity that the thread worked on; without value when that is not recorded.
     pub activity_id: Guid,
     /// Type of the object.
     pub type_id: u64,
@@ -123,7 +123,7 @@ impl Samples {
         self.thinned += 1;
     }
 
-    /// How often each sample counts.
+    /// The number of times that each sample counts.
     pub fn weight(&self) -> u32 {
         1u32.checked_shl(self.thinned).unwrap_or(u32::MAX)
     }
@@ -173,7 +173,7 @@ mod tests {
         }
         let (kept, weight) = (samples.rows().len(), samples.weight());
         assert!(kept <= 1000 && kept > 400 && weight == 128, "{kept} {weight}");
-        // They stand for all: each 64th would be 1,562.
+        // The kept samples stand for all: each 64th would be 1,562.
         let sum = kept as f64 * f64::from(weight);
         assert!((sum / 100_000.0 - 1.0).abs() < 0.15, "{sum}");
         assert!(samples.rows().is_sorted_by_key(|row| row.ts_ns));

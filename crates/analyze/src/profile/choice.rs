@@ -38,13 +38,15 @@ pub struct Choice {
     pub weight: Option<String>,
     /// Of [`What::Cpu`] which samples are meant.
     pub samples: Samples,
-    /// Only rows of this time or later, nanoseconds since the recording began. Rows with a beginning and an end count by their beginning.
+    /// Only rows of this time or later, nanoseconds since the recording began. Rows with a beginning and an end count
+    /// by their beginning.
     pub from_ns: Option<i64>,
     /// Only rows before this time.
     pub to_ns: Option<i64>,
     /// Only rows of the threads with this id or name.
     pub thread: Option<String>,
-    /// Only what threads did while they worked on this activity, or on one that lies in it: an id, or a path such as `//1/34`.
+    /// Only what threads did while they worked on this activity, or on one that lies in it: an id, or a path such as
+    /// `//1/34`.
     pub activity: Option<String>,
 }
 

@@ -1,4 +1,5 @@
-//! The JSON of the Firefox Profiler: its processed profile format, version 61. Newer releases of the profiler upgrade it.
+//! The JSON of the Firefox Profiler: its processed profile format, version 61. Newer releases of the profiler upgrade
+//! it.
 //!
 //! Source: `docs-developer/CHANGELOG-formats.md` and `src/types/profile.ts` of firefox-devtools/profiler.
 
@@ -28,7 +29,8 @@ const GC: usize = 4;
 /// A marker is an interval.
 const INTERVAL: u32 = 1;
 
-/// All threads with their samples in the order of time. Each first thread of a process carries the pauses of the process.
+/// All threads with their samples in the order of time. Each first thread of a process carries the pauses of the
+/// process.
 pub fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     let mut strings = Strings::default();
     let pause = strings.index("GC pause");

@@ -1,7 +1,7 @@
 //! Profiles of call stacks: read from the tables of a dataset, written in the formats of the tools that draw them.
 //!
-//! A [`Profile`] is what was sampled (processor time, allocations, exceptions, waits, or the rows of any table with stacks), thread by thread, each
-//! sample with its call stack and a weight.
+//! A [`Profile`] is what was sampled (processor time, allocations, exceptions, waits, or the rows of any table with
+//! stacks), thread by thread, each sample with its call stack and a weight.
 
 mod choice;
 mod firefox;

@@ -1,7 +1,7 @@
 //! A trace for Perfetto, <https://ui.perfetto.dev>: what happened when, on one axis.
 //!
-//! Source: `protos/perfetto/trace` of <https://github.com/google/perfetto>. Intervals and counters are track events; CPU samples are
-//! those of its own sampler of call stacks, so that its flame graphs show them.
+//! Source: `protos/perfetto/trace` of <https://github.com/google/perfetto>. Intervals and counters are track events;
+//! CPU samples are those of its own sampler of call stacks, so that its flame graphs show them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -102,7 +102,8 @@ struct Counter {
 const ROW_STORED: u64 = size_of::<Interval>() as u64;
 
 impl Timeline {
-    /// Reads pauses, collections, activities and counters, as far as the dataset has their tables. They are held in memory.
+    /// Reads pauses, collections, activities and counters, as far as the dataset has their tables. They are held in
+    /// memory.
     pub fn read(recording: &Recording<'_>) -> Result<Timeline> {
         let mut timeline = Timeline::default();
         let has = |name| recording.tables().any(|table| table.name == name);
@@ -330,7 +331,8 @@ impl Writer<'_> {
         u64::try_from(self.start_ns.saturating_add(ts_ns)).unwrap_or_default()
     }
 
-    /// Times are those of the clock on the wall, whatever Perfetto takes them for by default (the time since the system started).
+    /// Times are those of the clock on the wall, whatever Perfetto takes them for by default (the time since the system
+    /// started).
     fn clocks(&mut self) -> io::Result<()> {
         let now = self.time(0);
         self.packet(EVENTS, |packet| {
@@ -414,8 +416,8 @@ impl Writer<'_> {
         })
     }
 
-    /// Intervals that overlap are on tracks of their own, which Perfetto shows as one because they have one name: within a track
-    /// each end would be taken for that of the interval that began last.
+    /// Intervals that overlap are on tracks of their own, which Perfetto shows as one because they have one name:
+    /// within a track each end would be taken for that of the interval that began last.
     fn intervals(&mut self, parent: Option<u64>, name: &str, intervals: &[Interval]) -> io::Result<()> {
         let mut order: Vec<&Interval> = intervals.iter().collect();
         order.sort_by_key(|interval| (interval.start_ns, interval.end_ns));

@@ -19,13 +19,14 @@ const DURATION_NANOS: u64 = 10;
 /// What a message of protocol buffers may have.
 const MAX_BYTES: usize = 2 << 30;
 
-/// The message, not compressed. Each sample is a call site of a thread with how often it was seen and the sum of its weights.
+/// The message, not compressed. Each sample is a call site of a thread with how often it was seen and the sum of its
+/// weights.
 pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
     encode_up_to(MAX_BYTES, profile, None)
 }
 
-/// The same with the samples of a base as negative ones, which carry the label that `pprof -diff_base` gives them: parts are then parts
-/// of the base.
+/// The same with the samples of a base as negative ones, which carry the label that `pprof -diff_base` gives them:
+/// parts are then parts of the base.
 pub fn encode_difference(profile: &Profile, base: &Profile) -> io::Result<Vec<u8>> {
     encode_up_to(MAX_BYTES, profile, Some(base))
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::model::{Profile, ThreadSamples, Unit};
 
-/// Bytes of the stacks. The format writes a stack anew for each sample, so that a small recording could become a file without
-/// bound; and a browser cannot open a longer text (V8 holds 512 MB).
+/// Bytes of the stacks. The format writes a stack anew for each sample, so that a small recording could become a file
+/// without bound; and a browser cannot open a longer text (V8 holds 512 MB).
 const MAX_BYTES: u64 = 500_000_000;
 
 /// All threads together, each stack once; then each thread in the order of time, where equal stacks that follow each

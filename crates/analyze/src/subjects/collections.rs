@@ -55,7 +55,8 @@ impl Collection<'_> {
         self.heap_object_count > 0
     }
 
-    /// Nanoseconds in which threads stood still for it. `None` where no pause of it is in the recording: each collection stops threads.
+    /// Nanoseconds in which threads stood still for it. `None` where no pause of it is in the recording: each
+    /// collection stops threads.
     pub fn paused_ns(&self) -> Option<i64> {
         (self.pause_count > 0).then_some(self.pause_ns)
     }

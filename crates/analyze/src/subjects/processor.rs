@@ -1,8 +1,9 @@
 //! Processor time: which samples say that a thread ran, and for how much time each of them stands.
 //!
-//! The runtime's sampler takes a sample of every managed thread each time, whether it runs or not. Within managed code it runs.
-//! Outside of managed code the sampler does not see whether it runs; nearly always it waits, for a lock, a socket or work. Such samples
-//! are no processor time. A kernel samples what runs on each processor, and says when nothing does.
+//! The runtime's sampler takes a sample of every managed thread each time, whether it runs or not. Within managed code
+//! it runs. Outside of managed code the sampler does not see whether it runs; nearly always it waits, for a lock, a
+//! socket or work. Such samples are no processor time. A kernel samples what runs on each processor, and says when
+//! nothing does.
 
 use std::collections::HashMap;
 
@@ -91,7 +92,8 @@ pub(crate) struct CpuSample {
     pub ts_ns: i64,
     /// Samples that the row stands for.
     pub count: u64,
-    /// Time in nanoseconds, or samples where the recording does not say how far apart they are: see [`Processor::is_time`].
+    /// Time in nanoseconds, or samples where the recording does not say how far apart they are: see
+    /// [`Processor::is_time`].
     pub weight: u64,
 }
 
@@ -146,7 +148,8 @@ impl Processor {
         observed.copied().unwrap_or(self.asked_ns.max(1))
     }
 
-    /// Calls `take` with each sample that is meant, and says how many of threads that wait are left out. Rows are not kept: `take` holds what it keeps to the bound of memory.
+    /// Calls `take` with each sample that is meant, and says how many of threads that wait are left out. Rows are not
+    /// kept: `take` holds what it keeps to the bound of memory.
     pub(crate) fn each(
         &self,
         recording: &Recording<'_>,
@@ -173,8 +176,8 @@ impl Processor {
     }
 }
 
-/// How often the runtime's sampler came round. It takes a sample of every thread each time, and comes less often than it is
-/// meant to: the time between two is the one that is observed.
+/// How often the runtime's sampler came round. It takes a sample of every thread each time, and comes less often than
+/// it is meant to: the time between two is the one that is observed.
 #[derive(Debug, Default)]
 struct Rounds {
     /// Of each thread how many samples there are, and when the first and the last one was taken.

@@ -1,4 +1,4 @@
-//! How recordings and packs come into a dataset and go.
+//! The way of recordings and packs into a dataset and out of it.
 
 mod directory;
 mod held;

@@ -1,4 +1,4 @@
-//! What a person asks of a dataset of several recordings, in a directory or an object store.
+//! The upkeep of a dataset of several recordings, in a directory or an object store, as a person asks for it.
 
 mod compact;
 mod described;

@@ -23,7 +23,7 @@ fn ranges_at_random_are_followed_as_each_byte_by_itself() {
     for seed in 1..=120_u64 {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut lineage = Lineage::new();
-        // What each byte may be: of which cohorts. Several move to one place where ranges contradict each other.
+        // Cohorts that each byte may belong to. Several move to one place where ranges contradict each other.
         let mut bytes: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
         let mut knows_large = false;
         // Of the one in the background: its number, what is listed with what it may be then, and its last bounds.
@@ -67,7 +67,7 @@ fn ranges_at_random_are_followed_as_each_byte_by_itself() {
                     of_gc.iter().map(sum).collect::<BTreeMap<_, _>>(),
                 );
             };
-            // What runs in the background ends before the next one that may collect generation 2.
+            // A collection in the background ends before the next one that may collect generation 2.
             if gc.effect(2) != Effect::Leaves
                 && let Some((_, listed, _)) = open.take()
             {
