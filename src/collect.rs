@@ -15,7 +15,7 @@ use super::values::provider_id;
 
 /// The provider that `--keywords` is about.
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
-/// What is recorded of it when no provider is named.
+/// The level of a provider without one.
 const VERBOSE: u8 = 5;
 
 /// Records until the session ends, and prints the summary.
@@ -88,7 +88,7 @@ mod tests {
         try_session_of(arguments).unwrap()
     }
 
-    /// What is typed for one way of recording means the same for the other.
+    /// Options that are typed for one way of recording mean the same for the other.
     #[test]
     fn providers_are_written_alike_for_a_port_and_for_etw() {
         let text = "A,B:10,C:0x10:Warning,D::5,E:1:verbose";

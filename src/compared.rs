@@ -37,7 +37,7 @@ pub struct Compared {
     pub incomparable: Option<String>,
     /// Whether a recording could not be read.
     has_failed: bool,
-    /// What was left out, and why.
+    /// Notes on what was left out, and why.
     pub notes: Vec<String>,
 }
 
@@ -76,8 +76,8 @@ pub fn compared(base: Chosen<'_>, new: Chosen<'_>, by: By, options: Options, mem
     Ok(Compared { base: base.measured, new: new.measured, difference, heap, incomparable, has_failed, notes })
 }
 
-/// Opens a side: a recording, a dataset, a directory of recordings, or a pattern. `others` are tables that are needed beside those
-/// that are compared.
+/// Opens a side: a recording, a dataset, a directory of recordings, or a pattern. `others` are tables that are needed
+/// beside those that are compared.
 pub fn open(input: &Path, others: &[&'static str], own: &OwnArgs) -> anyhow::Result<Opened> {
     let mut wanted = tables();
     wanted.extend(heap::TABLES.iter().chain(&FINGERPRINT_TABLES).chain(others));

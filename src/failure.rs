@@ -60,7 +60,7 @@ pub fn print(error: &anyhow::Error) {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
 }
 
-/// What to type instead.
+/// The advice what to type instead.
 fn advice(error: &Error) -> Option<String> {
     let advice = match error {
         Error::Exists { replaceable: true, .. } => "use --overwrite to replace the dataset",

@@ -15,7 +15,7 @@ static LEFT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 /// Whether the program ends when it is asked to.
 static ENDS: AtomicBool = AtomicBool::new(false);
 
-/// What asked for it.
+/// The reason for the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// SIGINT, or Ctrl+C.

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-/// How each of some figures is shown.
+/// The names under which some metrics are shown.
 pub struct Names<'n>(BTreeMap<&'n str, Option<&'n str>>);
 
 impl<'n> Names<'n> {

@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use super::failure;
 
-/// How a command ended that did not fail.
+/// The end of a command that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Everything was read.

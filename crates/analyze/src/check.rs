@@ -24,8 +24,8 @@ use super::metrics::{Better, Definition, Metric, Owner, definition_of};
 use super::rules::{Amount, Bound, Compare, Rule, matches};
 use super::samples::{CHANCE, Shift, chance, median, runs_needed, shift};
 
-/// The runs of a dataset that have all of these labels, and one of these keys if there are some. Recordings that could not be
-/// read are among them, and all of which the entry is damaged.
+/// The runs of a dataset that have all of these labels, and one of these keys if there are some. Recordings that could
+/// not be read are among them, and all of which the entry is damaged.
 pub fn runs(dataset: &Dataset, wanted: &[LabelTest], keys: Option<&[String]>) -> Result<Vec<Run>> {
     let keys: Option<HashSet<&str>> = keys.map(|keys| keys.iter().map(String::as_str).collect());
     let is_of_keys =
@@ -50,7 +50,7 @@ pub fn latest(dataset: &Dataset) -> Vec<String> {
     same.map(|(trace_id, _)| trace_id.clone()).collect()
 }
 
-/// How a rule came out.
+/// The verdict of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the words say it")]
 pub enum Verdict {
@@ -59,7 +59,7 @@ pub enum Verdict {
     Failed,
 }
 
-/// What a rule says of one figure.
+/// The result of a rule for one metric.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Finding {
@@ -67,11 +67,12 @@ pub struct Finding {
     pub rule: String,
     /// The figure.
     pub metric: String,
-    /// How it came out.
+    /// The verdict.
     pub verdict: Verdict,
     /// Whether a failure is only reported.
     pub is_warning: bool,
-    /// Median of the new runs, and how many they are. Runs that belong together have one value in it, their median ([`Against::by`]).
+    /// Median of the new runs, and how many they are. Runs that belong together have one value in it, their median
+    /// ([`Against::by`]).
     pub value: Option<f64>,
     /// See `value`.
     pub runs: usize,
@@ -79,11 +80,12 @@ pub struct Finding {
     pub baseline: Option<f64>,
     /// See `baseline`.
     pub baseline_runs: usize,
-    /// What the figure had to keep.
+    /// The bound that the metric had to keep.
     pub bound: Option<f64>,
     /// Probability that chance makes a difference this large in the direction that the rule forbids.
     pub chance: Option<f64>,
-    /// By how much the new runs lie above the baseline. Each end of its interval is exceeded with probability [`FALSE_ALARMS`].
+    /// By how much the new runs lie above the baseline. Each end of its interval is exceeded with probability
+    /// [`FALSE_ALARMS`].
     pub shift: Option<Shift>,
     /// Why, in a sentence.
     pub why: String,
@@ -91,13 +93,13 @@ pub struct Finding {
     pub look_at: Option<String>,
 }
 
-/// What new runs are compared with.
+/// The runs that new runs are compared with.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Against<'a> {
     /// The runs of the baseline.
     pub base: &'a [Run],
-    /// The label whose runs belong together, such as `commit`: those of one value count as one run, their median. A significance test
-    /// takes the runs themselves where there are too few values of the label for one.
+    /// The label whose runs belong together, such as `commit`: those of one value count as one run, their median. A
+    /// significance test takes the runs themselves where there are too few values of the label for one.
     pub by: Option<&'a str>,
     /// Whether the new runs are the first ones of the baseline: rules that compare with it pass, and say so.
     pub is_first: bool,
@@ -137,8 +139,8 @@ pub fn check(rules: &[Rule], new: &[Run], against: &Against<'_>) -> Result<Vec<F
     Ok(found)
 }
 
-/// A rule for several figures makes several comparisons, each with its chance of a false alarm: the more there are, the less likely a
-/// difference has to be (Holm).
+/// A rule for several figures makes several comparisons, each with its chance of a false alarm: the more there are, the
+/// less likely a difference has to be (Holm).
 fn correct(findings: &mut [Finding]) {
     let tested = findings.iter().filter(|finding| finding.chance.is_some()).count();
     let mut failed: Vec<&mut Finding> =
@@ -222,7 +224,8 @@ fn valued<'r>(runs: &'r [Run], value: impl Fn(&'r Run) -> Option<f64>) -> Valued
     runs.iter().filter_map(|run| Some((run, value(run)?))).collect()
 }
 
-/// Judges a figure by its values in the new runs and in those of the baseline. `undecided` says why they decide nothing.
+/// Judges a figure by its values in the new runs and in those of the baseline. `undecided` says why they decide
+/// nothing.
 fn judge_values(
     rule: &Rule,
     name: &str,
@@ -353,13 +356,13 @@ fn lossy(runs: &[&Run]) -> Option<String> {
     })
 }
 
-/// Why the figures of runs cannot be held against anything: they are made of rows of different kinds, or of a kind that makes the
-/// same error in each run.
+/// Why the figures of runs cannot be held against anything: they are made of rows of different kinds, or of a kind that
+/// makes the same error in each run.
 fn unproven(name: &str, runs: &[&Run]) -> Result<Option<String>> {
     unproven_by(name, runs.iter().filter_map(|run| run.source(name)).collect())
 }
 
-/// The same by the kinds of rows.
+/// The reason by the kinds of rows.
 fn unproven_by(name: &str, sources: BTreeSet<&str>) -> Result<Option<String>> {
     if sources.len() > 1 {
         let list = sources.into_iter().collect::<Vec<_>>().join("` and `");
@@ -437,7 +440,7 @@ fn most_inside(family: &str, run: &Run, against: &Against<'_>) -> Option<String>
         let before = valued(base, |run| Some(run.value(&metric.name).unwrap_or_default()));
         metric.value.unwrap_or_default() - Sample::of(&before, against.by).median().unwrap_or_default()
     };
-    // What makes the same error in each run may show any of them to grow.
+    // A cause of the same error in each run may show any of them to grow.
     let proves = |metric: &&Metric| {
         let definition = definition_of(&metric.name).ok().flatten();
         let sources = base.iter().map(|run| run.source(&metric.name)).chain([metric.source.as_deref()]);
@@ -461,11 +464,11 @@ pub struct MetricChange {
     pub base: Option<f64>,
     /// Median of the new runs.
     pub new: Option<f64>,
-    /// Probability of such a difference by chance. `None` when there are too few runs for a test, or when the metric is made of
-    /// rows by which no number of runs can decide.
+    /// Probability of such a difference by chance. `None` when there are too few runs for a test, or when the metric is
+    /// made of rows by which no number of runs can decide.
     pub chance: Option<f64>,
-    /// `better`, `worse`, `same`, or `other` where neither way is good; `unclear` when chance could make it or no test says that it could
-    /// not, and when some runs have no value, or one that is not finite.
+    /// `better`, `worse`, `same`, or `other` where neither way is good; `unclear` when chance could make it or no test
+    /// says that it could not, and when some runs have no value, or one that is not finite.
     pub what: &'static str,
     /// The way it goes, whether or not chance made it: `better`, `worse`, `same` or `other`.
     pub toward: &'static str,

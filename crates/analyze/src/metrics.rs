@@ -41,7 +41,7 @@ pub fn metrics(recording: &Recording<'_>) -> Result<Vec<Metric>> {
     Ok(stored.found)
 }
 
-/// The same of recordings with these keys, in their order.
+/// The metrics of recordings with these keys, in their order.
 pub(crate) fn metrics_of_all(dataset: &Dataset, keys: &[&str]) -> Result<Vec<Vec<Metric>>> {
     let recordings = keys.iter().map(|key| dataset.recording(Some(key))).collect::<Result<Vec<_>>>()?;
     let mut stored: Vec<Stored<'_>> = recordings.iter().map(Stored::of).collect();
@@ -97,7 +97,7 @@ impl<'r> Stored<'r> {
     }
 }
 
-/// What the recording says of the events that figures and findings are made of; nothing seen yet.
+/// The needs of metrics and findings as far as the recording shows them; nothing seen yet.
 pub(crate) fn needs() -> Result<Needs> {
     Ok(Needs::new(definition::needs()?))
 }

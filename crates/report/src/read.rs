@@ -1,4 +1,4 @@
-//! What rows say: words, and sums of which nothing may be known.
+//! Values of rows: words, and sums of which nothing may be known.
 
 /// A text that is not empty.
 pub(crate) fn word(text: Option<&str>) -> Option<&str> {

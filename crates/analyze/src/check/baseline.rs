@@ -226,7 +226,7 @@ mod tests {
     }
 
     impl Baseline {
-        /// What `read` gives for runs that are in memory.
+        /// The baseline among runs that are in memory, as `read` gives it.
         fn of(&self, all: Vec<Run>, new: &[Run]) -> (Vec<Run>, Vec<String>) {
             let candidates: Vec<Candidate<'_>> = all.iter().map(Candidate::of).collect();
             let of = |one: &Candidate<'_>| all.iter().find(|run| run.trace_id == one.trace_id).cloned();

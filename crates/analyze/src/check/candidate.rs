@@ -22,13 +22,13 @@ pub fn labelled(labels: &BTreeMap<String, String>, wanted: &[LabelTest]) -> bool
     })
 }
 
-/// What its entry says of a recording.
+/// A candidate: a recording as its entry describes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'d> {
     pub(super) trace_id: &'d str,
     /// When it began, as text that sorts; empty where that is not known.
     pub(super) start: &'d str,
-    /// Its labels; nothing if its entry is damaged.
+    /// The labels; nothing if the entry is damaged.
     labels: Option<&'d BTreeMap<String, String>>,
     /// Whether something of it was lost, damaged or not decoded.
     pub(super) has_losses: bool,

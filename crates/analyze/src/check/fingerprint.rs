@@ -1,4 +1,4 @@
-//! What makes runs comparable.
+//! Fingerprints: properties that make runs comparable.
 
 use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use tracequet_dataset::row;
 
 use super::run::Run;
 
-/// How the runtime was started.
+/// The flags with which the runtime was started.
 const FLAGS: &str = "startup flags";
 
 /// Numbers of heaps, which DATAS changes.
@@ -20,10 +20,10 @@ const HEAPS: &str = "GC heaps";
 /// The event in which a runtime says how its collector is set up.
 const SETTINGS: &str = "event/Microsoft-Windows-DotNETRuntimeRundown/GCSettingsRundown";
 
-/// What the control groups of the process allow it.
+/// The limits of the control groups of the process.
 const LIMITS: &str = "limits of the container";
 
-/// How the collector is set up, and the fields that say it.
+/// The settings of the collector, and the fields that have them.
 const GC_SETTINGS: &str = "GC settings";
 const OF_SETTINGS: [&str; 4] = ["bit_settings", "loh_threshold", "gen0_min_budget_config", "gen0_max_budget_config"];
 
@@ -64,7 +64,7 @@ row! {
     struct Tuning of gc_tuning { event_name }
 }
 
-/// What a recording says: the values of each name.
+/// The properties of a recording: the values of each name.
 #[derive(Default)]
 struct Said {
     values: BTreeMap<&'static str, BTreeSet<String>>,
@@ -131,7 +131,8 @@ impl Said {
         self.say("what was asked for", &words.join(":"));
     }
 
-    /// What the collector says of its settings: an event that recordings describe themselves, and not always with all of its fields.
+    /// Takes the collector's settings: an event that recordings describe themselves, and not always with all of its
+    /// fields.
     fn of_settings(&mut self, batch: &RecordBatch) -> Result<()> {
         let column = |name: &&str| batch.schema_ref().field_with_name(name).is_ok().then(|| Column::of(batch, name));
         let limits = column(&HARD_LIMIT).transpose()?;
@@ -156,7 +157,7 @@ impl Said {
             self.say("DATAS", if self.is_adapting { "on" } else { "off" });
         }
         if self.is_adapting {
-            // It changes the number of heaps as it goes.
+            // An adapting collector changes the number of heaps as it goes.
             self.values.remove(HEAPS);
         }
         let joined = |values: BTreeSet<String>| values.into_iter().collect::<Vec<_>>().join(", ");
@@ -164,8 +165,9 @@ impl Said {
     }
 }
 
-/// What makes the recordings with these keys comparable, in their order: format, processors, limits of the container, width, system, runtime,
-/// mode, heaps, limits and DATAS of the collector, the providers that were recorded, and what `tracequet collect` asked of them.
+/// The fingerprints of the recordings with these keys, in their order: format, processors, limits of the container,
+/// width, system, runtime, mode, heaps, limits and DATAS of the collector, the providers that were recorded, and what
+/// `tracequet collect` asked of them.
 pub(super) fn fingerprints(dataset: &Dataset, keys: &[&str]) -> Result<Vec<BTreeMap<&'static str, String>>> {
     let mut all: Vec<Said> = keys.iter().map(|_| Said::default()).collect();
     rows::<Trace<'_>>(dataset, keys, &mut all, |said, row| said.of_trace(&row))?;

@@ -13,11 +13,11 @@ use crate::rules::{Rule, matches};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Run {
-    /// Its key.
+    /// The key.
     pub trace_id: String,
     /// When it began, as text that sorts.
     pub start: String,
-    /// Its labels.
+    /// The labels.
     pub labels: BTreeMap<String, String>,
     /// Whether something of it was lost, damaged or not decoded.
     pub has_losses: bool,
@@ -26,9 +26,9 @@ pub struct Run {
     /// Whether its entry in the dataset is damaged: then its labels are not known, so that it may be one of those that
     /// are asked for.
     pub is_damaged: bool,
-    /// What makes runs comparable: name and value.
+    /// The fingerprint: name and value.
     pub fingerprint: BTreeMap<&'static str, String>,
-    /// Its figures.
+    /// The metrics.
     pub metrics: Vec<Metric>,
 }
 
@@ -37,13 +37,13 @@ impl Run {
         self.metrics.iter().find(|metric| metric.name == name).and_then(|metric| metric.value)
     }
 
-    /// The kind of rows that a figure was made from, where there are several. One of several that this run does not have would
-    /// have been made from those of the others.
+    /// The kind of rows that a figure was made from, where there are several. One of several that this run does not
+    /// have would have been made from those of the others.
     pub(super) fn source(&self, name: &str) -> Option<&str> {
         self.source_of(name, self.metrics.iter().find(|metric| metric.name == name))
     }
 
-    /// The same of a figure that was looked for.
+    /// The source of a metric that was looked for.
     pub(super) fn source_of<'r>(&'r self, name: &str, own: Option<&'r Metric>) -> Option<&'r str> {
         let family = name.find('[').and_then(|end| name.get(..=end));
         let is_of_family = |metric: &&Metric| family.is_some_and(|family| metric.name.starts_with(family));
@@ -51,7 +51,7 @@ impl Run {
     }
 }
 
-/// What a run says of a figure.
+/// A metric of a run: known, missing or unproven.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Figure {
     /// A value.
@@ -63,13 +63,13 @@ pub(super) enum Figure {
 }
 
 impl Run {
-    /// What it says of a figure. Of what it counts by names, one that does not occur is 0.
+    /// The metric of this name. Of what it counts by names, one that does not occur is 0.
     pub(super) fn figure(&self, name: &str) -> Result<Figure> {
         self.figure_of(name, self.metrics.iter().find(|metric| metric.name == name))
     }
 
-    /// The figure with a name, which is looked for from `place` on, and then before it. Runs of one program have their figures in the same
-    /// order, so that the next one is mostly the one behind the last.
+    /// The figure with a name, which is looked for from `place` on, and then before it. Runs of one program have their
+    /// figures in the same order, so that the next one is mostly the one behind the last.
     pub(super) fn near(&self, name: &str, place: &mut usize) -> Option<&Metric> {
         let (before, behind) = self.metrics.split_at_checked((*place).min(self.metrics.len()))?;
         let is_it = |metric: &Metric| metric.name == name;
@@ -102,8 +102,8 @@ impl Run {
     }
 }
 
-/// Gives runs the score of the rule that follows sampled objects, where one of these rules asks for it and the conversion did not follow
-/// them: as `explain` does.
+/// Gives runs the score of the rule that follows sampled objects, where one of these rules asks for it and the
+/// conversion did not follow them: as `explain` does.
 pub fn follow(dataset: &Dataset, rules: &[Rule], runs: &mut [Run]) -> Result<()> {
     let name = format!("finding.score[{FOLLOWS}]");
     let Some(definition) = definition_of(&name)?.filter(|_| rules.iter().any(|rule| matches(&rule.metric, &name)))
@@ -153,7 +153,8 @@ pub(super) fn values<'r>(rule: &Rule, name: &str, runs: &'r [Run], whose: &str) 
     }))
 }
 
-/// The values of a figure in the runs that could be read, and whether each of them has one. `found` are the figures with this name.
+/// The values of a figure in the runs that could be read, and whether each of them has one. `found` are the figures
+/// with this name.
 pub(super) fn values_known(name: &str, runs: &[&Run], found: &[Option<&Metric>]) -> Result<(Vec<f64>, bool)> {
     let (mut values, mut is_whole) = (Vec::new(), true);
     for (run, found) in runs.iter().zip(found).filter(|(run, _)| !run.is_failed) {

@@ -27,7 +27,7 @@ impl Sample {
         Sample { groups: groups.into_values().collect() }
     }
 
-    /// How many runs there are.
+    /// The number of runs.
     pub(super) fn runs(&self) -> usize {
         self.groups.iter().map(Vec::len).sum()
     }
@@ -53,9 +53,9 @@ impl Sample {
 pub(super) struct SignificanceTest {
     pub(super) own: Vec<f64>,
     pub(super) theirs: Vec<f64>,
-    /// What the values are of.
+    /// The unit of the values.
     pub(super) unit: String,
-    /// What stands behind a difference that it finds.
+    /// The note behind a difference that it finds.
     pub(super) note: String,
 }
 

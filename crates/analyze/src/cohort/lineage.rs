@@ -1,14 +1,14 @@
 //! Follows memory from collection to collection: when the bytes were allocated that are still alive.
 //!
-//! The state is a set of pieces of the address space, each with the collection before which its bytes came into being. A
-//! collection keeps what it lists where it stays, takes what it lists elsewhere along, and drops the rest of the generations
-//! that it collected. Each step takes out the pieces that the collection may change, passes over them as sorted lists, and
-//! puts back what is left of them.
+//! The state is a set of pieces of the address space, each with the collection before which its bytes came into being.
+//! A collection keeps what it lists where it stays, takes what it lists elsewhere along, and drops the rest of the
+//! generations that it collected. Each step takes out the pieces that the collection may change, passes over them as
+//! sorted lists, and puts back what is left of them.
 //!
-//! Collections come in the order of their starts, as objects are followed for lifetimes. A collection in the background decides at
-//! its start: what it does not list of generation 2, large and pinned objects is dead from then on, because others that run
-//! meanwhile may give that memory out again. What it lists is there at its end at the latest: a part came into being, or was
-//! promoted, while it ran. So its cohorts are counted when it ends.
+//! Collections come in the order of their starts, as objects are followed for lifetimes. A collection in the background
+//! decides at its start: what it does not list of generation 2, large and pinned objects is dead from then on, because
+//! others that run meanwhile may give that memory out again. What it lists is there at its end at the latest: a part
+//! came into being, or was promoted, while it ran. So its cohorts are counted when it ends.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -55,8 +55,8 @@ pub struct Lineage {
     unknown: BTreeMap<(u32, u8), Unknown>,
     /// Whether a collection has listed all large and pinned objects.
     knows_large: bool,
-    /// Where objects may be that a collection found alive and did not list: behind ranges whose length is only a lower bound. One that is
-    /// listed there later is not new.
+    /// Where objects may be that a collection found alive and did not list: behind ranges whose length is only a lower
+    /// bound. One that is listed there later is not new.
     hidden: Vec<Span<()>>,
     /// The collection in the background that has not ended.
     open: Option<Open>,
@@ -96,7 +96,8 @@ impl Unknown {
 struct Open {
     gc_id: u32,
     end_ns: Option<i64>,
-    /// What it lists outside of generations 0 and 1, as they were at its start and at those of others meanwhile.
+    /// Spans that the collection lists outside of generations 0 and 1, as they were at its start and at those of others
+    /// meanwhile.
     listed: Vec<Span<()>>,
     /// Memory of the generations at its end.
     after: Vec<Span<u8>>,
@@ -129,10 +130,11 @@ impl Lineage {
         found
     }
 
-    /// Takes the next collection, by the order of their starts, and calls `each` with the cohorts after each that has ended, the oldest
-    /// first.
+    /// Takes the next collection, by the order of their starts, and calls `each` with the cohorts after each that has
+    /// ended, the oldest first.
     ///
-    /// That costs what the collection lists or collects, not what is alive: pieces that it leaves alone stay as they are.
+    /// That costs what the collection lists or collects, not what is alive: pieces that it leaves alone stay as they
+    /// are.
     pub fn collect(&mut self, gc: &Collection, each: &mut dyn FnMut(&[CohortRow])) {
         // No other one collects generation 2 while one runs in the background.
         let ends_open =
@@ -197,7 +199,7 @@ impl Lineage {
         let mut found = Vec::new();
         let mut new = |start, end| {
             memory.cut(start, end, |start, end, generation| {
-                // It has not decided about memory that is free by now, or of younger generations.
+                // The collection has not decided about memory that is free by now, or of younger generations.
                 if !after.is_empty() && generation.is_none_or(|generation| generation < 2) {
                     return;
                 }
@@ -227,7 +229,7 @@ impl Lineage {
         self.merge_oldest();
     }
 
-    /// What was left alone may be of another generation now.
+    /// Renames the generations of memory that was left alone: it may be of another one now.
     fn rename(&mut self, after: Vec<Span<u8>>) {
         for (start, end, was, is) in differences(&self.after, &after) {
             self.alive.each_in(start, end, |start, end, born| {
@@ -255,14 +257,14 @@ impl Lineage {
         }
     }
 
-    /// A complete collection decides the fate of what an earlier one left open: it is dead, or it is listed, and its birth is not
-    /// known any more.
+    /// A complete collection decides the fate of what an earlier one left open: it is dead, or it is listed, and its
+    /// birth is not known any more.
     fn decide_unknown(&mut self, gc: &Collection) {
         let lists_all = gc.ranges.iter().all(|range| !range.clamped);
         let collects = |generation| lists_all && gc.effect(generation) == Effect::Collects;
         let is_stopped = gc.stops_threads();
         self.unknown.retain(|(_, generation), unknown| {
-            // What it does not list of generation 2 may be demoted.
+            // A span of generation 2 that the collection does not list may be demoted.
             if gc.effect(2) != Effect::Leaves && !collects(2) && !is_large(*generation) {
                 unknown.anywhere = unknown.anywhere.saturating_add(std::mem::take(&mut unknown.old));
             }
@@ -271,15 +273,15 @@ impl Lineage {
             }
             if collects(2) {
                 let decided = std::mem::take(&mut unknown.old);
-                // What is listed is counted at the end.
+                // A span that is listed is counted at the end.
                 unknown.decided = if is_stopped { 0 } else { unknown.decided.saturating_add(decided) };
             }
             unknown.sum() > 0
         });
     }
 
-    /// Takes out the pieces that the collection may change: what it lists and where that goes, and what lies outside of the
-    /// generations that it leaves alone.
+    /// Takes out the pieces that the collection may change: what it lists and where that goes, and what lies outside of
+    /// the generations that it leaves alone.
     fn touched(&mut self, gc: &Collection, before: &[Span<u8>], ranges: &[Span<Place>]) -> Vec<Span<u32>> {
         let mut touched = Vec::new();
         let mut from = 0;
@@ -309,7 +311,8 @@ impl Lineage {
         touched
     }
 
-    /// What the collection lists, where it is afterwards. Of one in the background only what was known before: see [`Self::finish`].
+    /// The survivors that the collection lists, where they are afterwards. Of one in the background only what was known
+    /// before: see [`Self::finish`].
     fn survivors(
         &self,
         gc: &Collection,
@@ -350,7 +353,8 @@ impl Lineage {
         disjoint(next)
     }
 
-    /// Finds where objects may be that the collection does not list, though they are alive. Returns where they might be before it.
+    /// Finds where objects may be that the collection does not list, though they are alive. Returns where they might be
+    /// before it.
     fn hide(&mut self, gc: &Collection, before: &[Span<u8>], ranges: &[Span<Place>]) -> Vec<Span<()>> {
         let known = std::mem::take(&mut self.hidden);
         let shadows = shadows(before, ranges);
@@ -364,7 +368,7 @@ impl Lineage {
             });
         }
         for range in ranges.iter().filter(|range| range.value.clamped) {
-            // What follows the known part goes where that goes.
+            // Memory behind the known part goes where that goes.
             let Some(shadow) = cast.as_slice().first().filter(|shadow| shadow.start == range.end) else { continue };
             cast.next();
             let start = shadow.start.wrapping_add(range.value.delta);
@@ -376,8 +380,9 @@ impl Lineage {
         known
     }
 
-    /// What it does not list: dead, or not known. Returns what it leaves alone, without what it has put there: of the memory that is
-    /// given out again, one that began in the background did not say that it is dead.
+    /// Settles memory that the collection does not list: dead, or not known. Returns what it leaves alone, without what
+    /// it has put there: of the memory that is given out again, one that began in the background did not say that it is
+    /// dead.
     fn rest(
         &mut self,
         gc: &Collection,
@@ -460,8 +465,8 @@ fn destination(range: &Span<Place>) -> Option<Span<()>> {
     Some(Span { start, end, value: () })
 }
 
-/// The parts outside of generations 0 and 1. A collection in the background may list objects there, too: the next one that collects
-/// these generations decides about them, and says when they came into being.
+/// The parts outside of generations 0 and 1. A collection in the background may list objects there, too: the next one
+/// that collects these generations decides about them, and says when they came into being.
 fn outside_young(listed: &[Span<()>], memory: &[Span<u8>]) -> Vec<Span<()>> {
     let mut walk = Walk::along(memory);
     let mut found = Vec::with_capacity(listed.len());

@@ -1,4 +1,4 @@
-//! What a recording has of a collection, and what that means for memory: which generations it collects, what its ranges say,
+//! Collections of a recording, and what they mean for memory: which generations it collects, what its ranges say,
 //! and when nothing can be said. The fate of an object, survival over time and lifetimes all go by these rules.
 
 mod numbers;

@@ -6,7 +6,7 @@ use super::measure::Measured;
 use crate::findings::{Finding, Verdict};
 use crate::samples::{CHANCE, can_tell, chance, median};
 
-/// What a side says of a rule.
+/// The finding of a rule on one side.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SideFinding {
@@ -24,8 +24,8 @@ pub struct SideFinding {
 pub struct FindingChange {
     /// The rule.
     pub rule: String,
-    /// `came`, `went`, `worse`, `better`; `only_new` and `only_base` when the other side could not be judged; `unclear` in place of `worse`
-    /// and `better` when chance could make it or no test says that it could not.
+    /// `came`, `went`, `worse`, `better`; `only_new` and `only_base` when the other side could not be judged; `unclear`
+    /// in place of `worse` and `better` when chance could make it or no test says that it could not.
     pub what: &'static str,
     /// The way it goes, whether or not chance made it.
     pub toward: &'static str,
@@ -35,7 +35,7 @@ pub struct FindingChange {
     pub is_noise: bool,
     /// The base.
     pub base: SideFinding,
-    /// What is new.
+    /// The new side.
     pub new: SideFinding,
     /// The strongest one of a recording: of the new side, or of the base if it went.
     pub finding: Finding,

@@ -1,4 +1,4 @@
-//! What grew between walks of the heap: types, and what holds the objects that are more.
+//! Growth between walks of the heap: types, and what holds the objects that are more.
 #![allow(clippy::indexing_slicing, reason = "every index is a node of the graph, or a place among its types")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,7 +20,7 @@ pub struct Walked {
     pub trace_id: String,
     /// The walk.
     pub snapshot: Snapshot,
-    /// Its objects.
+    /// The number of objects.
     pub objects: u64,
     /// Their bytes.
     pub size_bytes: u64,
@@ -85,7 +85,7 @@ pub struct TypeAmounts {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct TypeChange {
-    /// Its name.
+    /// The name.
     pub name: Arc<str>,
     /// The base.
     pub base: TypeAmounts,
@@ -117,7 +117,8 @@ impl TypeChange {
     }
 }
 
-/// The types whose objects, bytes or retained bytes are others, those whose bytes changed most first; what chance may have made comes last.
+/// The types whose objects, bytes or retained bytes are others, those whose bytes changed most first; what chance may
+/// have made comes last.
 pub fn heap_difference(base: &[Walked], new: &[Walked]) -> Vec<TypeChange> {
     let keys: BTreeSet<&String> = base.iter().chain(new).flat_map(|walk| walk.types.keys()).collect();
     let mut found: Vec<TypeChange> = keys.into_iter().filter_map(|key| change(base, new, key)).collect();

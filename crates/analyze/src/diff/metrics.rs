@@ -10,24 +10,24 @@ use tracequet_dataset::error::Result;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MetricRow {
-    /// Its values, and what is known of their difference.
+    /// The values, and what is known of their difference.
     pub change: MetricChange,
-    /// Whether it is none, too small to count, what chance may have made though there are enough recordings to tell, or what another part
-    /// of the difference has.
+    /// Whether it is none, too small to count, what chance may have made though there are enough recordings to tell, or
+    /// what another part of the difference has.
     pub is_noise: bool,
 }
 
-/// What other parts of a difference have.
+/// Metrics that other parts of a difference have.
 const ELSEWHERE: [&str; 4] = ["finding.score", "cpu.by_method", "cpu.by_assembly", "recording.duration"];
 
 /// Time in a second below which no sum of time has changed, where no test says that it has.
 pub(super) const LEAST_NS_PER_SECOND: f64 = 1e6;
 
-/// What users wait for: the metrics, and words in the names of counters.
+/// Metrics of the time for which users wait, and words in the names of counters.
 const WAITED_FOR: [&str; 5] = ["request.", "threadpool.queue", "threadpool.starvation", "gc.pause.", "activity.p"];
 const WORDS_OF_WAITS: [&str; 6] = ["queue", "duration", "pause", "latency", "time-in-gc", "failed"];
 
-/// What is got done in the time.
+/// Metrics of the work that is done in the time.
 const GOT_DONE: [&str; 4] = ["request.server.count", "request.client.count", "activity.count", "allocation.rate"];
 const WORDS_OF_THROUGHPUT: [&str; 3] = ["per-second", "completed", "rate"];
 
@@ -57,8 +57,8 @@ fn rank(metric: &str) -> Rank {
     }
 }
 
-/// How many times as much the larger value is. Below some amount of each unit a value counts as that amount: from nothing to next to
-/// nothing is no large step.
+/// The ratio of the larger value to the smaller one. Below some amount of each unit a value counts as that amount: from
+/// nothing to next to nothing is no large step.
 fn ratio(change: &MetricChange, definition: Option<&Definition>) -> f64 {
     let least = match definition.map_or("", |definition| definition.unit.as_str()) {
         "ns" => 1e5,
@@ -71,8 +71,8 @@ fn ratio(change: &MetricChange, definition: Option<&Definition>) -> f64 {
     (new / base).max(base / new)
 }
 
-/// The metrics of both sides: those that changed first, of these what users wait for, then what is got done, then the others, and of each
-/// the largest step.
+/// The metrics of both sides: those that changed first, of these what users wait for, then what is got done, then the
+/// others, and of each the largest step.
 pub(super) fn rows(base: &[Measured], new: &[Measured], noise: f64) -> Result<Vec<MetricRow>> {
     let is_tested = can_tell(base.len(), new.len());
     let seconds: Vec<f64> = base.iter().chain(new).filter_map(|measured| measured.seconds).collect();

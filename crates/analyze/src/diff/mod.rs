@@ -1,7 +1,8 @@
-//! What changed between two sides, each of one recording or several: own methods, types on the heap, findings, metrics.
+//! Differences between two sides, each of one recording or several: own methods, types on the heap, findings, metrics.
 //!
-//! Recordings are measured one by one ([`Measurer`]), and two lists of them are compared ([`difference`]). Of several recordings
-//! a side, medians are compared, and differences that chance makes are marked by the test of [`crate::samples::chance`].
+//! Recordings are measured one by one ([`Measurer`]), and two lists of them are compared ([`difference`]). Of several
+//! recordings a side, medians are compared, and differences that chance makes are marked by the test of
+//! [`crate::samples::chance`].
 
 mod findings;
 mod heap;
@@ -25,11 +26,11 @@ pub use crate::heap::Held;
 use crate::samples::can_tell;
 use tracequet_dataset::error::Result;
 
-/// How two sides are compared.
+/// The options of a comparison of two sides.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Options {
-    /// What amounts are divided by; `None`: [`Per::Request`] where all recordings have requests, else [`Per::Second`].
+    /// The divisor of amounts; `None`: [`Per::Request`] where all recordings have requests, else [`Per::Second`].
     pub per: Option<Per>,
     /// Changes of at most this part of the base count as none.
     pub noise: f64,
@@ -41,11 +42,11 @@ impl Default for Options {
     }
 }
 
-/// What changed between two sides.
+/// The differences between two sides.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Difference {
-    /// What the amounts of [`Row::change`] are divided by.
+    /// The divisor of the amounts of [`Row::change`].
     pub per: Per,
     /// CPU, allocations, exceptions, locks, waits.
     pub sections: Vec<Section>,

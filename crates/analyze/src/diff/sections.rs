@@ -9,7 +9,7 @@ use super::sums::{Absent, Subject};
 use crate::profile::Unit;
 use crate::samples::{CHANCE, can_tell, chance, median};
 
-/// What amounts are divided by before they are compared.
+/// The divisor of amounts before they are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Per {
@@ -31,7 +31,7 @@ impl Per {
         }
     }
 
-    /// What the amounts of a recording are divided by; `None` where that is not known.
+    /// The number that amounts of a recording are divided by; `None` where it is not known.
     pub fn of(self, measured: &Measured) -> Option<f64> {
         match self {
             Per::Request => measured.requests,
@@ -44,7 +44,7 @@ impl Per {
 /// With fewer requests nothing is divided by them unasked: one more or less would change everything.
 const LEAST_REQUESTS: f64 = 20.0;
 
-/// What amounts are divided by unless the options say it.
+/// The divisor of amounts unless the options give one.
 pub(super) fn usual(base: &[Measured], new: &[Measured]) -> Per {
     let all = |is: fn(&Measured) -> bool| base.iter().chain(new).all(is);
     if all(|measured| measured.requests.is_some_and(|requests| requests >= LEAST_REQUESTS)) {
@@ -83,7 +83,7 @@ impl Value {
     }
 }
 
-/// What a side has of a subject.
+/// The amount of a subject on one side.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Side {
@@ -99,7 +99,7 @@ pub struct Side {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Row {
-    /// What it is about.
+    /// The place that the row is about.
     pub place: Place,
     /// On the side of the base; `None` when the base did not record the subject.
     pub base: Option<Value>,
@@ -117,15 +117,16 @@ pub struct Row {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Section {
-    /// What was compared.
+    /// The subject that was compared.
     pub subject: Subject,
     /// Unit of amounts.
     pub unit: Unit,
     /// The base.
     pub base: Side,
-    /// What is new.
+    /// The new side.
     pub new: Side,
-    /// The rows: those beyond noise first, and of these the largest change. Where a side did not record the subject, the largest.
+    /// The rows: those beyond noise first, and of these the largest change. Where a side did not record the subject,
+    /// the largest.
     pub rows: Vec<Row>,
 }
 
@@ -190,7 +191,7 @@ impl<'m> Known<'m> {
         })
     }
 
-    /// What is compared, in each recording.
+    /// The amount that is compared, in each recording.
     fn compared(&self, place: &Place) -> Vec<f64> {
         let each = self.sums(Some(place));
         each.filter_map(|(measured, _, amount, _)| Some(amount / self.per.of(measured)?)).collect()
@@ -210,15 +211,17 @@ impl<'m> Known<'m> {
     }
 }
 
-/// Deviations that counts differ by before the difference is one: each section has many rows, and one of 400 differs so by chance.
+/// Deviations that counts differ by before the difference is one: each section has many rows, and one of 400 differs so
+/// by chance.
 const DEVIATIONS: f64 = 3.0;
 
-/// Changes of a smaller part of all there is, on the side that has more, are of no account: where a test says what chance makes, and where
-/// there are too few recordings for one.
+/// Changes of a smaller part of all there is, on the side that has more, are of no account: where a test says what
+/// chance makes, and where there are too few recordings for one.
 const LEAST_PART: f64 = 0.001;
 const LEAST_PART_UNTESTED: f64 = 0.01;
 
-/// Whether two counts may be those of the same rate: samples and the like are as far from it as the root of their number.
+/// Whether two counts may be those of the same rate: samples and the like are as far from it as the root of their
+/// number.
 fn may_be_same(base: (f64, f64), new: (f64, f64)) -> bool {
     let rate = |(count, by): (f64, f64)| count / by;
     let variance = |(count, by): (f64, f64)| count / (by * by);

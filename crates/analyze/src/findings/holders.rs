@@ -1,4 +1,4 @@
-//! What holds the objects of which there are more and more, where the recording has a dump of the heap, too.
+//! Holders of the objects of which there are more and more, where the recording has a dump of the heap, too.
 
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;

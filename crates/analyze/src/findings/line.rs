@@ -4,7 +4,7 @@
 pub(super) struct Line {
     /// Along the points, from the first to the last.
     pub(super) growth: f64,
-    /// How much of the differences it explains.
+    /// The share of the differences that it explains.
     pub(super) r2: f64,
 }
 

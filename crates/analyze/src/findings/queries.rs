@@ -29,9 +29,9 @@ pub(super) struct Statement {
     pub(super) times: Times,
     /// The call sites that sent it, and how often.
     pub(super) sites: BTreeMap<u32, u64>,
-    /// How often it ran in each piece of work that it ran in.
+    /// The number of runs in each piece of work that it ran in.
     pub(super) runs: Times,
-    /// How often it ran with a parent, which is known to be one piece of work.
+    /// The number of runs with a parent, which is known to be one piece of work.
     parented: u64,
 }
 
@@ -54,7 +54,7 @@ struct Sent {
     place: usize,
 }
 
-/// How often a statement ran in each piece of work; one of no known work has the number that stands for its thread.
+/// Runs of a statement in each piece of work; one of no known work has the number that stands for its thread.
 type Runs = BTreeMap<(usize, Piece), u64>;
 
 impl Queries {
@@ -162,9 +162,9 @@ fn runs_without_work(mut sent: Vec<Sent>, runs: &mut Runs) {
 /// The statement that runs most often in a piece of work.
 #[derive(Debug, Default)]
 pub(super) struct Repeated {
-    /// How often, on the average.
+    /// The mean number of runs.
     pub(super) value: f64,
-    /// Its text.
+    /// The text.
     pub(super) subject: Option<String>,
     /// The own method that sends it again and again.
     pub(super) own_method: Option<String>,
@@ -195,7 +195,7 @@ pub(super) fn most_repeated(sites: &Sites, statements: &[Statement]) -> Repeated
     }
 }
 
-/// Who sends a statement.
+/// The method that sends a statement.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Sender {
     /// The own method that wants it: not the one that only passes statements on to what reports them.
@@ -204,7 +204,7 @@ pub(super) struct Sender {
     pub(super) looper: Option<String>,
 }
 
-/// Who sends a statement that runs `repeats` times in a piece of work.
+/// The method that sends a statement which runs `repeats` times in a piece of work.
 pub(super) fn sender(sites: &Sites, statements: &[Statement], of: &Statement, repeats: f64) -> Sender {
     let mut methods: BTreeMap<&str, u64> = BTreeMap::new();
     let mut loopers: BTreeMap<&str, u64> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! What several rules share: how few rows give no verdict, and queries.
+//! Parts that several rules share: the least numbers of rows for a verdict, and queries.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::subjects::pauses::SQL;
 /// With fewer collections or pauses there is no verdict, as in JDK Mission Control.
 pub(super) const LEAST_COLLECTIONS: u64 = 10;
 
-/// The same for samples of allocations.
+/// The least number of samples of allocations for a verdict.
 pub(super) const LEAST_SAMPLES: u64 = 100;
 
 /// The collections for which a condition of SQL holds.

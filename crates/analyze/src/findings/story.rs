@@ -44,7 +44,7 @@ impl Made {
         parent
     }
 
-    /// The same query of a user method, `repeats` times in each of seven activities; each takes `duration_ns`.
+    /// Runs one query of a user method `repeats` times in each of seven activities; each takes `duration_ns`.
     pub(super) fn queries(&mut self, repeats: i64, duration_ns: i64) {
         let site = self.site(&["Shop.Baskets.Load()", "Client.Execute()"]);
         for parent in 1..=7 {

@@ -1,12 +1,12 @@
-//! How serious a finding is.
+//! The verdict of a rule, and its score.
 
 use super::score::{INFO, WARNING};
 
-/// What a rule says.
+/// The verdict of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Verdict {
-    /// Its events were not recorded: nothing is known.
+    /// The events of the rule were not recorded: nothing is known.
     NotRecorded,
     /// There is too little for a verdict.
     TooLittle,

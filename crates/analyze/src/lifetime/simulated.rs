@@ -1,6 +1,6 @@
-//! Lifetimes against a simulated heap in which each object knows what became of it: collections that stop all threads or run in
-//! the background while others come and memory is given out again, ranges that are lost or clamped, collections that are missing.
-//! The heap also knows the cohort of each object, for crates/analyze/src/cohort.
+//! Lifetimes against a simulated heap in which each object knows what became of it: collections that stop all threads
+//! or run in the background while others come and memory is given out again, ranges that are lost or clamped,
+//! collections that are missing. The heap also knows the cohort of each object, for crates/analyze/src/cohort.
 
 use super::heap::Heaps;
 use super::life::{Fate, Life, Lifetime};
@@ -21,7 +21,7 @@ struct Object {
     /// Whether the collection in the background that runs decides about it.
     in_background: bool,
     id: usize,
-    /// Its cohort, as far as the recording shows it.
+    /// The cohort, as far as the recording shows it.
     born: Option<u32>,
     /// The cohort that it was of until its trace was lost.
     lost: Option<u32>,
@@ -35,7 +35,7 @@ pub(crate) struct Shown {
     id: usize,
     pub size: u64,
     pub generation: u8,
-    /// Its cohort, as far as the recording shows it.
+    /// The cohort, as far as the recording shows it.
     pub born: Option<u32>,
     /// The cohort that it was of until its trace was lost.
     pub lost: Option<u32>,
@@ -45,12 +45,13 @@ pub(crate) struct Shown {
 #[derive(Clone, Debug)]
 pub(crate) struct Shot {
     pub gc_id: u32,
-    /// Of one that ran in the background, what was first seen at its end, with the cohort that it was of until its trace was lost.
+    /// Of one that ran in the background, what was first seen at its end, with the cohort that it was of until its
+    /// trace was lost.
     found: Option<Vec<(usize, Option<u32>)>>,
     pub objects: Vec<Shown>,
 }
 
-/// What has to be found out about a sample.
+/// The truth about a sample, which has to be found out.
 #[derive(Clone, Debug, PartialEq)]
 struct Truth {
     fate: Option<Fate>,
@@ -71,7 +72,7 @@ pub(crate) struct Heap {
     regions: Vec<Option<u8>>,
     pub samples: Vec<Sample>,
     truths: Vec<Truth>,
-    /// What is recorded, by number.
+    /// The collections that are recorded, by number.
     pub recorded: Vec<Collection>,
     /// After each that is recorded, in the order of their ends.
     pub shots: Vec<Shot>,
@@ -84,7 +85,7 @@ pub(crate) struct Heap {
     next_object: usize,
     /// Whether a collection has listed all large and pinned objects; and so before the one in the background.
     knows_large: [bool; 2],
-    /// What the one in the background lists, and where that was.
+    /// The objects that the one in the background lists, and where they were.
     listed: Vec<(usize, u64)>,
     /// Where younger objects lay at its start, and at those of others meanwhile: of these it says nothing.
     young: Vec<Bound>,
@@ -96,7 +97,7 @@ pub(crate) struct Heap {
     background: Option<(Collection, bool, bool)>,
 }
 
-/// What a collection listed of its survivors.
+/// The survivors that a collection listed.
 struct Listing {
     ranges: Vec<Range>,
     /// Of each object that survived the range that has it.
@@ -221,7 +222,7 @@ impl Heap {
             ranges: Vec::new(),
         };
         self.next_number += 1;
-        // What one in the background has still to decide is known to it alone.
+        // Generations that the one in the background has still to decide about are known to it alone.
         let is_open = self.background.as_ref().is_some_and(|(_, has_marked, _)| !has_marked);
         // Before the first that is recorded nothing says how many there were.
         if self.loses && !is_open && self.next_id > 1 && self.dice.below(40) == 0 {
@@ -235,7 +236,8 @@ impl Heap {
             }
             self.has_lost = true;
             self.knows_large = [false; 2];
-            // It ran before the one in the background ended, or after that: this one has found nothing for sure.
+            // The collection ran before the one in the background ended, or after that: this one has found nothing for
+            // sure.
             let mut new = Vec::new();
             match &self.background {
                 Some((gc, ..)) if gc.gc_id > 0 => self.listed.clear(),
@@ -282,7 +284,7 @@ impl Heap {
         listing
     }
 
-    /// What a collection says of the objects that it decides about: each either survived or did not.
+    /// Lists the objects that a collection decides about: each either survived or did not.
     fn decide(&mut self, gc: &mut Collection, decided: &[usize], survivors: &[(usize, u64)], dead_ns: i64) {
         let Listing { mut ranges, of } = self.list(survivors);
         // The known part of a clamped range is shorter.
@@ -291,7 +293,7 @@ impl Heap {
             if self.loses && self.dice.below(25) == 0 {
                 range.clamped = true;
                 self.has_clamped = true;
-                // It ends with an object.
+                // The clamped range ends with an object.
                 let ends = self.objects.iter().map(|object| object.address + object.size);
                 let ends = ends.filter(|end| (range.start + 1..=range.start + range.length).contains(end));
                 let half = range.start + range.length / 2;
@@ -340,7 +342,7 @@ impl Heap {
                             object.lost = object.born.take();
                             self.has_lost = true;
                         }
-                        // What runs in the background decides at its start.
+                        // A collection in the background decides at its start.
                         for shot in self.shots.iter_mut().filter(|shot| shot.gc_id > gc.gc_id) {
                             shot.objects.retain(|shown| shown.id != object.id || doubt.is_some());
                             for shown in shot.objects.iter_mut().filter(|shown| shown.id == object.id) {
@@ -404,7 +406,7 @@ impl Heap {
         let mut moved: Vec<(usize, u64)> = Vec::new();
         let generations: Vec<Option<u8>> = self.regions.clone();
         for object in decided.iter().filter(|object| !survivors.contains(object)) {
-            // It takes no room any more.
+            // A dead object takes no room any more.
             (self.objects[*object].address, self.objects[*object].size) = (0, 0);
         }
         for region in old.iter().copied() {
@@ -480,7 +482,7 @@ impl Heap {
     fn mark(&mut self) {
         let Some((mut gc, _, is_recorded)) = self.background.take() else { return };
         let decided: Vec<usize> = (0..self.objects.len()).filter(|o| self.objects[*o].in_background).collect();
-        // What came to these generations meanwhile is listed as well.
+        // Objects that came to these generations meanwhile are listed as well.
         let old: Vec<usize> = (0..self.objects.len()).filter(|o| self.generation(&self.objects[*o]) >= 2).collect();
         let mut survivors: Vec<(usize, u64)> = Vec::new();
         for object in old {
@@ -488,7 +490,7 @@ impl Heap {
                 survivors.push((object, self.objects[object].address));
             }
         }
-        // It may list younger ones, too, which move meanwhile.
+        // The collection may list younger ones, too, which move meanwhile.
         for object in 0..self.objects.len() {
             if self.generation(&self.objects[object]) < 2 && self.dice.below(4) == 0 {
                 survivors.push((object, self.objects[object].address));
@@ -547,9 +549,10 @@ impl Heap {
     }
 }
 
-/// What is alive at a time is what would be if the recording had ended then. Gives how many objects that are alive were compared.
+/// Compares what is alive at a time with what would be if the recording had ended then. Gives how many objects that are
+/// alive were compared.
 fn is_as_if_it_ended(heap: &Heap, lives: &[Life], at: i64) -> usize {
-    // What a collection says that has not ended is known later.
+    // A collection that has not ended says more later.
     if heap.recorded.iter().any(|gc| gc.start_ns <= at && gc.end_ns.is_none_or(|end| end > at)) {
         return 0;
     }
@@ -574,7 +577,8 @@ fn is_as_if_it_ended(heap: &Heap, lives: &[Life], at: i64) -> usize {
     alive
 }
 
-/// A while of a program: allocations, deaths and collections by chance. Then what was recorded, by the starts of collections.
+/// A while of a program: allocations, deaths and collections by chance. Then what was recorded, by the starts of
+/// collections.
 pub(crate) fn live_on(heap: &mut Heap) {
     for _ in 0..90 {
         heap.now += heap.dice.below(2) as i64 * 10;
@@ -595,7 +599,7 @@ pub(crate) fn live_on(heap: &mut Heap) {
             (2, _) => heap.collect(),
             _ => {}
         }
-        // What happens next happens later than a start.
+        // The next event happens later than a start.
         heap.now += 1;
     }
     if heap.background.as_ref().is_some_and(|(_, has_marked, _)| !has_marked) {
@@ -605,7 +609,7 @@ pub(crate) fn live_on(heap: &mut Heap) {
     heap.recorded.sort_by_key(|gc| gc.gc_id);
 }
 
-/// What became of the sampled objects.
+/// The lives of the sampled objects.
 pub(crate) fn lives(heap: &Heap) -> Vec<Life> {
     let mut heaps = Heaps::new(&heap.samples, &mut heap.recorded.iter());
     heap.recorded.iter().for_each(|gc| heaps.collect(gc));

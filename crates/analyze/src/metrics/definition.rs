@@ -8,7 +8,7 @@ use tracequet_dataset::error::{Error, Result};
 
 use super::needs::{Missing, Need};
 
-/// What a figure is.
+/// The definition of a metric.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -43,7 +43,7 @@ pub struct Definition {
     /// Whether a row without `type_name` takes the name that the table `type` has for its `type_id`.
     #[serde(default)]
     pub(super) named_by_type: bool,
-    /// What of the innermost frame has a figure for each value.
+    /// The property of the innermost frame that has a metric for each value.
     #[serde(default)]
     pub(super) frame: Option<OfFrame>,
     /// Figures of one metric with `by` or `frame`.
@@ -158,7 +158,7 @@ impl Take {
     }
 }
 
-/// What of a frame.
+/// A property of a frame.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OfFrame {
@@ -373,8 +373,8 @@ impl Definition {
         self.table().0
     }
 
-    /// The query that gives the same, in DuckDB with the `views.sql` of a dataset: columns `trace_id`, with `by` or `frame`
-    /// the value, the figure, and its rows.
+    /// The query that gives the same, in DuckDB with the `views.sql` of a dataset: columns `trace_id`, with `by` or
+    /// `frame` the value, the figure, and its rows.
     pub fn sql(&self) -> String {
         let (table, column) = self.table();
         // Frames and types have columns of the same names.
@@ -461,7 +461,7 @@ impl Definition {
         )
     }
 
-    /// The same of the first source that has rows.
+    /// The query over the first source that has rows.
     fn sql_of_first(&self, figure: &str, column: &str, table: &str) -> String {
         let sources = format!("['{}']", self.first_of.join("',\n    '"));
         let by = self.by.join(", ");

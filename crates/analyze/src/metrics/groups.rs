@@ -17,7 +17,7 @@ const MOST_BYTES: usize = 8 << 20;
 /// Call sites that are distinguished. Samples at others are left out.
 const MOST_SITES: usize = 1 << 20;
 
-/// What is seen, for all rows or for each value of something.
+/// Values that were seen, for all rows or for each value of something.
 #[derive(Debug)]
 pub(super) enum Groups {
     One(Seen),
@@ -25,7 +25,7 @@ pub(super) enum Groups {
     Sites(Sites),
 }
 
-/// What is seen of each text.
+/// Values that were seen of each text.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     joined: bool,
@@ -52,7 +52,7 @@ impl Texts {
         Texts { joined: by.len() > 1, is_named_by_type, ..Texts::default() }
     }
 
-    /// What is seen of the text of a row, or of its type; `None` when there are too many.
+    /// The values of the text of a row, or of its type; `None` when there are too many.
     pub(super) fn of_row(&mut self, by: &[Column<'_>], ids: Option<[Column<'_>; 2]>, row: usize) -> Option<&mut Seen> {
         if self.joined {
             let mut text = std::mem::take(&mut self.text);
@@ -93,7 +93,7 @@ impl Texts {
 
     fn place(&mut self, text: &str) -> Option<usize> {
         let text = if text.is_empty() { UNKNOWN } else { text };
-        // The same text is often in one row after the other.
+        // One text is often in one row after the other.
         if self.all.get(self.last).is_some_and(|(known, _)| **known == *text) {
             return Some(self.last);
         }
@@ -134,7 +134,7 @@ impl Groups {
         }
     }
 
-    /// What is seen of all rows, where they are not distinguished.
+    /// The values of all rows, where they are not distinguished.
     pub(super) fn one(&self) -> Option<&Seen> {
         match self {
             Groups::One(seen) => Some(seen),

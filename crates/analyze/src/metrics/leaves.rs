@@ -93,7 +93,7 @@ impl Leaves {
         Some(place)
     }
 
-    /// What the frame of a call site is called; `None` when that is not remembered.
+    /// The name of the frame of a call site; `None` when that is not remembered.
     pub(super) fn text(&self, site: u32, of: OfFrame) -> Option<&str> {
         let frame = self.frames.get((site as usize).checked_sub(1)?)?;
         let [name, assembly] = self.texts_of.get((*frame as usize).checked_sub(1)?)?;

@@ -47,7 +47,8 @@ struct Wanted {
     /// The first major version of the runtime that has it; 0: all.
     #[serde(default)]
     since: u32,
-    /// Runtimes that are asked for it do not write it of most of what it is about: only the event itself proves anything.
+    /// Runtimes that are asked for it do not write it of most of what it is about: only the event itself proves
+    /// anything.
     #[serde(default)]
     only_seen: bool,
     /// Only asked for with these words among the arguments of the provider. Then the event alone says nothing.
@@ -63,7 +64,7 @@ pub enum Missing {
     NotAsked,
     /// No such event is in the recording, and nothing says whether they were asked for.
     NotSeen,
-    /// They were recorded, and there is nothing to take the figure of.
+    /// The events were recorded, and there is nothing to take the metric of.
     Empty,
 }
 
@@ -92,7 +93,7 @@ impl Missing {
     }
 }
 
-/// What the recording shows of a need.
+/// A need, as far as the recording shows it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shown {
     is_seen: bool,
@@ -115,7 +116,7 @@ struct Event {
     arguments: Option<&'static str>,
 }
 
-/// What a recording says of all needs.
+/// All needs, as far as a recording shows them.
 #[derive(Debug)]
 pub(crate) struct Needs {
     names: Vec<&'static str>,

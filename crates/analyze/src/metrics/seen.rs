@@ -22,7 +22,7 @@ pub(super) struct Kept {
     rounded: usize,
 }
 
-/// What is seen of the rows of one figure.
+/// The values that were seen in the rows of one metric.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     rows: u64,
@@ -66,7 +66,7 @@ impl Seen {
         }
     }
 
-    /// How much the value of the row counts in the mean.
+    /// Weighs the value of the row in the mean.
     #[inline]
     pub(super) fn weigh(&mut self, value: f64, weight: f64) {
         self.weighted += value * weight;
@@ -133,7 +133,7 @@ impl Seen {
         self.unknown += u64::from(word == Some("unknown"));
     }
 
-    /// What was seen of other rows is seen of these, too.
+    /// Adds values that were seen of other rows.
     pub(super) fn join(&mut self, other: Seen) {
         self.rows += other.rows;
         self.observations += other.observations;
@@ -163,8 +163,8 @@ impl Seen {
         self.max.and_then(|(_, place)| place)
     }
 
-    /// The figure. Counts and sums of no rows are 0, and there is no sum where no row has a value; of other figures nothing
-    /// makes none.
+    /// The figure. Counts and sums of no rows are 0, and there is no sum where no row has a value; of other figures
+    /// nothing makes none.
     pub(super) fn figure(&self, take: Take, is_weighted: bool, duration_ns: f64) -> Option<f64> {
         let has_sum = self.observations > 0 || self.rows == 0;
         match take {

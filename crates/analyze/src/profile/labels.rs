@@ -1,4 +1,4 @@
-//! How threads are shown: names of processes and threads, and ids.
+//! Labels of threads: names of processes and threads, and ids.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use tracequet_dataset::read::Recording;
 use crate::HeldTexts;
 use crate::rows::each_row;
 
-/// What a row keeps beside its text.
+/// The memory of a row beside its text, in bytes.
 const STORED: u64 = 24;
 
 tracequet_dataset::row! {

@@ -68,7 +68,7 @@ enum Kind {
 /// `CounterDescriptor.Unit.UNIT_SIZE_BYTES`.
 const UNIT_BYTES: u64 = 3;
 
-/// What happened in a recording, for the axis of time.
+/// The events of a recording, for the axis of time.
 #[derive(Debug, Default)]
 pub struct Timeline {
     /// Name and command line by id.
@@ -261,7 +261,7 @@ impl Timeline {
     }
 }
 
-/// What an event says: fields of `TrackEvent`.
+/// The content of an event: fields of `TrackEvent`.
 struct Content(Vec<u8>);
 
 impl Content {
@@ -434,7 +434,7 @@ impl Writer<'_> {
                 _ => self.named(parent, name, |_| {})?,
             };
             let Some(end_ns) = end_ns else {
-                // What has no end is a mark: else it would last until the recording ends.
+                // An interval without an end is a mark: else it would last until the recording ends.
                 self.event(track, Kind::Instant, interval.start_ns, |event| {
                     event.extend_from_slice(&interval.content)
                 })?;
@@ -479,7 +479,7 @@ impl Writer<'_> {
             let data = interned.data(profile, sample.callsite);
             self.packet(SAMPLES, |packet| {
                 present(packet, packet::TIMESTAMP, time);
-                // What is interned begins anew with the first packet, and the others need it.
+                // Interned values begin anew with the first packet, and the others need it.
                 number(packet, packet::SEQUENCE_FLAGS, if count == 1 { 1 } else { 2 });
                 if !data.is_empty() {
                     bytes(packet, packet::INTERNED_DATA, &data);
@@ -501,7 +501,7 @@ fn system_id(id: u64) -> u64 {
     id & u64::from(u32::MAX)
 }
 
-/// What of a profile was written: ids in the trace are places in its lists, from 1.
+/// The values of a profile that were written: ids in the trace are places in its lists, from 1.
 struct Interned {
     files: Strings,
     callsites: Vec<bool>,

@@ -16,7 +16,7 @@ const STRING: u64 = 6;
 const TIME_NANOS: u64 = 9;
 const DURATION_NANOS: u64 = 10;
 
-/// What a message of protocol buffers may have.
+/// The largest message of protocol buffers.
 const MAX_BYTES: usize = 2 << 30;
 
 /// The message, not compressed. Each sample is a call site of a thread with how often it was seen and the sum of its
@@ -25,8 +25,8 @@ pub fn encode(profile: &Profile) -> io::Result<Vec<u8>> {
     encode_up_to(MAX_BYTES, profile, None)
 }
 
-/// The same with the samples of a base as negative ones, which carry the label that `pprof -diff_base` gives them:
-/// parts are then parts of the base.
+/// Encodes a profile with the samples of a base as negative ones, which carry the label that `pprof -diff_base` gives
+/// them: parts are then parts of the base.
 pub fn encode_difference(profile: &Profile, base: &Profile) -> io::Result<Vec<u8>> {
     encode_up_to(MAX_BYTES, profile, Some(base))
 }

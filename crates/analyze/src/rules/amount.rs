@@ -1,6 +1,6 @@
 //! Numbers with units in rules: `20ms`, `10MB`, `5%`.
 
-/// What a number counts, by the unit that was written behind it.
+/// The thing that a number counts, by the unit that was written behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Time,

@@ -29,7 +29,7 @@ tracequet_dataset::row! {
 }
 
 tracequet_dataset::row! {
-    /// What one heap's marking from a kind of roots kept alive.
+    /// The bytes that one heap's marking from a kind of roots kept alive.
     pub struct Mark of gc_mark { gc_id, heap_index, root_kind, promoted_bytes, duration_ns }
 }
 
@@ -38,13 +38,13 @@ tracequet_dataset::row! {
 pub struct Bytes {
     /// At the start, with what is free in it.
     pub before: u64,
-    /// What is free at the start.
+    /// The bytes that are free at the start.
     pub free_before: u64,
     /// Objects at the start.
     pub objects_before: u64,
     /// At the end, with what is free in it.
     pub after: u64,
-    /// What is free at the end.
+    /// The bytes that are free at the end.
     pub free_after: u64,
     /// From the younger generation.
     pub came_in: u64,
@@ -52,7 +52,7 @@ pub struct Bytes {
     pub survived: u64,
     /// Of these, pinned ones.
     pub pinned: u64,
-    /// What may be allocated until the next collection is due.
+    /// The bytes that may be allocated until the next collection is due.
     pub budget: u64,
 }
 

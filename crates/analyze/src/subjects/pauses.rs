@@ -1,7 +1,8 @@
 //! Pauses: when managed threads stood still for collections, and how much of it lies within another time.
 //!
-//! The table `gc_pause` has other stops, too: those of the sampler, a debugger, the end of the process. They are no pauses. Pauses of
-//! several runtimes of a process may overlap: a sum of times counts what they have in common once, for the one that began first.
+//! The table `gc_pause` has other stops, too: those of the sampler, a debugger, the end of the process. They are no
+//! pauses. Pauses of several runtimes of a process may overlap: a sum of times counts what they have in common once,
+//! for the one that began first.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +50,7 @@ pub struct Pause {
     pub gc_id: u32,
     /// When it began, nanoseconds since the recording began.
     pub start_ns: i64,
-    /// How long it was, in nanoseconds.
+    /// The length in nanoseconds.
     pub duration_ns: i64,
     /// The part of it until all threads had stopped, in nanoseconds.
     pub suspend_ns: i64,
@@ -114,7 +115,7 @@ impl Pauses {
         }
     }
 
-    /// How many there are.
+    /// The number of pauses.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -124,7 +125,7 @@ impl Pauses {
         self.processes.keys().copied()
     }
 
-    /// Those of a process, in the order in which they began.
+    /// The pauses of a process, in the order in which they began.
     pub fn of(&self, process_id: u64) -> &[Pause] {
         self.processes.get(&process_id).map_or(&[], |process| &process.all)
     }
@@ -134,7 +135,7 @@ impl Pauses {
         self.processes.get(&process_id).map_or(&[], |process| &process.apart)
     }
 
-    /// Those of all processes.
+    /// The pauses of all processes.
     pub fn all(&self) -> impl Iterator<Item = &Pause> {
         self.processes.values().flat_map(|process| &process.all)
     }

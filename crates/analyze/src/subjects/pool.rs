@@ -39,7 +39,7 @@ impl PoolEvent<'_> {
 /// Changes of the wanted number of workers for one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Adjusted {
-    /// How often.
+    /// The number of times.
     pub times: u64,
     /// The least and the greatest number that was wanted.
     pub least: Option<u32>,
@@ -54,7 +54,7 @@ pub struct Adjusted {
 pub struct Pool {
     /// Events of the pool.
     pub events: u64,
-    /// How often a worker was added because all were busy.
+    /// The number of times that a worker was added because all were busy.
     pub starved: u64,
     /// By the runtime's word for the reason.
     pub adjusted: BTreeMap<String, Adjusted>,
@@ -62,7 +62,7 @@ pub struct Pool {
     pub workers: Vec<(i64, u32)>,
     /// Work items.
     pub items: u64,
-    /// How long those waited that a worker took, in order.
+    /// The waits of work items that a worker took, in order.
     pub waits_ns: Vec<u64>,
 }
 

@@ -14,7 +14,7 @@ use tracequet_dataset::read::Recording;
 use crate::held;
 use crate::rows::each_row;
 
-/// What a sample says of its thread.
+/// The state of a thread in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
@@ -46,7 +46,7 @@ pub fn is_of_runtime(kind: Option<&str>) -> bool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Samples {
-    /// Those of threads that ran: processor time.
+    /// Samples of threads that ran: processor time.
     #[default]
     Running,
     /// Also those of threads outside of managed code, which wait or run native code.
@@ -176,7 +176,7 @@ impl Processor {
     }
 }
 
-/// How often the runtime's sampler came round. It takes a sample of every thread each time, and comes less often than
+/// The rounds of the runtime's sampler. It takes a sample of every thread each time, and comes less often than
 /// it is meant to: the time between two is the one that is observed.
 #[derive(Debug, Default)]
 struct Rounds {

@@ -30,21 +30,21 @@ tracequet_dataset::row! {
     }
 }
 
-/// Beginnings of the names of methods that a lock and its report are made of: a wait belongs to the method that called it, as in the view
-/// `contention_by_site`.
+/// Beginnings of the names of methods that a lock and its report are made of: a wait belongs to the method that called
+/// it, as in the view `contention_by_site`.
 pub const OF_LOCKS: [&str; 3] =
     ["System.Threading.Monitor.", "System.Threading.Lock.", "System.Diagnostics.Tracing.NativeRuntimeEventSource."];
 
 /// Waits, or other things that take time. One that did not end in the recording counts, and has no time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waited {
-    /// How many, with those that did not end.
+    /// The number of waits, with those that did not end.
     pub count: u64,
     /// Of those that ended, in nanoseconds.
     pub total_ns: u64,
     /// The longest that ended; `None` when none did.
     pub longest_ns: Option<u64>,
-    /// Those that did not end in the recording.
+    /// The waits that did not end in the recording.
     pub not_ended: u64,
 }
 
@@ -87,7 +87,8 @@ impl TaskWait<'_> {
     }
 }
 
-/// Calls `take` with each wait for something that does not itself wait for another task, as the view `blocked_on` has them.
+/// Calls `take` with each wait for something that does not itself wait for another task, as the view `blocked_on` has
+/// them.
 pub fn each_leaf(recording: &Recording<'_>, mut take: impl FnMut(&TaskWait<'_>)) -> Result<()> {
     let mut waiting: HashSet<Task, RandomState> = HashSet::default();
     recording.each_recorded::<TaskWait<'_>>(|row| {

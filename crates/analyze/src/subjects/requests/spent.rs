@@ -1,5 +1,5 @@
-//! What requests spent their time on: the processor, waits, locks, queries and calls of the threads that worked for them, as the view
-//! `request_time` has it.
+//! The time of requests: on the processor, in waits, locks, queries and calls of the threads that worked for them, as
+//! the view `request_time` has it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,7 +26,7 @@ pub struct Asked {
     pub thread: u64,
     /// Whether its thread also ended it.
     pub is_of_thread: bool,
-    /// Its activity id.
+    /// The activity id.
     pub activity: Option<String>,
     /// When it began, nanoseconds since the recording began.
     pub start_ns: i64,
@@ -41,7 +41,8 @@ impl Asked {
     }
 }
 
-/// What a request spent its time on, in nanoseconds; `None` is not recorded, or cannot be distinguished from other work.
+/// The time of a request by what it was spent on, in nanoseconds; `None` is not recorded, or cannot be distinguished
+/// from other work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
     /// By the samples of the threads that worked for it.
@@ -54,7 +55,7 @@ pub struct Spent {
     pub query_ns: Option<u64>,
     /// Requests of HttpClient; together, of those at the same time.
     pub call_ns: Option<u64>,
-    /// What its async methods awaited, which may lie in the others.
+    /// The time that its async methods awaited, which may lie in the others.
     pub await_ns: Option<u64>,
 }
 
@@ -159,7 +160,7 @@ impl Times {
     }
 }
 
-/// What times are added up.
+/// A kind of time that is added up.
 #[derive(Clone, Copy, Debug)]
 enum Of {
     Cpu,
@@ -201,7 +202,7 @@ impl Sums<'_> {
     }
 }
 
-/// What each of the requests spent its time on. `server` reports those that came in: provider and name.
+/// The time that each of the requests spent. `server` reports those that came in: provider and name.
 pub fn spent(recording: &Recording<'_>, asked: &[Asked], server: Option<(&str, &str)>) -> Result<Vec<Spent>> {
     let times = Times::read(recording, asked)?;
     let mut sums = Sums { asked, times, all: vec![[0; 6]; asked.len()] };
@@ -250,7 +251,8 @@ fn are_asked(recording: &Recording<'_>) -> Result<bool> {
     Ok(are)
 }
 
-/// Adds queries and calls. One that lies in another counts there: several report the same. Returns whether there is a query.
+/// Adds queries and calls. One that lies in another counts there: several report the same. Returns whether there is a
+/// query.
 fn sent(recording: &Recording<'_>, sums: &mut Sums<'_>) -> Result<bool> {
     let mut work: BTreeMap<u64, Work> = BTreeMap::new();
     let kind_of = |row: &Activity<'_>| {
@@ -284,8 +286,8 @@ fn sent(recording: &Recording<'_>, sums: &mut Sums<'_>) -> Result<bool> {
     Ok(has_queries)
 }
 
-/// Adds what the async methods of requests that came in awaited: a wait belongs to the request in whose activity it lies, and of those that
-/// lie in each other to the one that began last. Returns whether a wait is recorded.
+/// Adds what the async methods of requests that came in awaited: a wait belongs to the request in whose activity it
+/// lies, and of those that lie in each other to the one that began last. Returns whether a wait is recorded.
 fn awaits(recording: &Recording<'_>, sums: &mut Sums<'_>, server: Option<(&str, &str)>) -> Result<bool> {
     let mut waits: Vec<(u64, i64, i64, String)> = Vec::new();
     let mut is_recorded = false;
@@ -326,8 +328,9 @@ fn awaits(recording: &Recording<'_>, sums: &mut Sums<'_>, server: Option<(&str, 
     Ok(true)
 }
 
-/// Adds the time of CPU samples. A sample of the runtime's sampler stands for the time up to halfway to the samples of its thread before
-/// and behind it, another one for the interval of the recording. Returns whether there is one whose time is known.
+/// Adds the time of CPU samples. A sample of the runtime's sampler stands for the time up to halfway to the samples of
+/// its thread before and behind it, another one for the interval of the recording. Returns whether there is one whose
+/// time is known.
 fn samples(recording: &Recording<'_>, sums: &mut Sums<'_>) -> Result<bool> {
     let mut interval_ns = None;
     recording

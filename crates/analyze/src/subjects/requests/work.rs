@@ -4,15 +4,15 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use serde_json::Value;
 
-/// Who reports requests of HTTP that came in, as provider and name, the best first: several stand for the same requests. The metrics
-/// `request.server.*` and the view `requests` have the same.
+/// Reporters of HTTP requests that came in, as provider and name, the best first: several stand for the same requests.
+/// The metrics `request.server.*` and the view `requests` have the same.
 pub const SERVER: [(&str, &str); 3] = [
     ("Microsoft.AspNetCore", "Microsoft.AspNetCore.Hosting.HttpRequestIn"),
     ("Microsoft.AspNetCore.Hosting", "Request"),
     ("Microsoft-AspNetCore-Server-Kestrel", "Request"),
 ];
 
-/// Who reports requests of HttpClient, the best first.
+/// Reporters of requests of HttpClient, the best first.
 pub const CLIENT: [(&str, &str); 3] = [
     ("HttpHandlerDiagnosticListener", "System.Net.Http.HttpRequestOut"),
     ("System.Net.Http", "System.Net.Http.HttpRequestOut"),
@@ -48,7 +48,7 @@ tracequet_dataset::row! {
     }
 }
 
-/// What an activity is.
+/// A kind of activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A request that came in, by its place in [`SERVER`].
@@ -100,11 +100,11 @@ pub(crate) fn id_of(text: Option<&str>) -> Id {
 /// A piece of work: the id of its activity, and when it began; `i64::MIN` of one that began before the recording.
 pub(crate) type Piece = (Id, i64);
 
-/// What a query or a call belongs to.
+/// The piece of work that a query or a call belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Belongs {
     To(Piece),
-    /// It is a part of another query, or of another call of the same source, and counts there.
+    /// The query or call is a part of another query, or of another call of the same source, and counts there.
     Inside,
     /// Nothing says it.
     Unknown,
@@ -135,14 +135,16 @@ impl Work {
         self.spans.sort_unstable();
     }
 
-    /// The activity of an id that ran at a time: the last one that had begun and not ended; without one, the last that had begun.
+    /// The activity of an id that ran at a time: the last one that had begun and not ended; without one, the last that
+    /// had begun.
     fn at(&self, id: Id, ts_ns: i64) -> Option<&Span> {
         let end = self.spans.partition_point(|span| (span.id, span.start_ns) <= (id, ts_ns));
         let begun = || self.spans.iter().take(end).rev().take_while(|span| span.id == id);
         begun().take(MOST_OF_ID).find(|span| span.end_ns >= ts_ns).or_else(|| begun().next())
     }
 
-    /// The activities that one lies in which began at a time, by its parent, the nearest first; the last one may be unknown.
+    /// The activities that one lies in which began at a time, by its parent, the nearest first; the last one may be
+    /// unknown.
     fn around(&self, parent: Id, ts_ns: i64) -> impl Iterator<Item = Around> {
         let mut next = Some((parent, ts_ns));
         std::iter::from_fn(move || {
@@ -158,15 +160,15 @@ impl Work {
         .take(MOST_STEPS)
     }
 
-    /// What a query or a call belongs to that began at a time, by its parent: the request that it lies in; without one, the nearest other
-    /// piece of work.
+    /// The piece of work that a query or a call belongs to which began at a time, by its parent: the request that it
+    /// lies in; without one, the nearest other piece of work.
     pub(crate) fn of(&self, kind: Kind, parent: Id, ts_ns: i64) -> Belongs {
         let mut nearest = None;
         for around in self.around(parent, ts_ns) {
             match around.kind {
                 Some(Kind::Request(_)) => return Belongs::To(around.piece),
                 Some(same) if same == kind && around.is_running => return Belongs::Inside,
-                // It began before the recording, or is not in it.
+                // The parent began before the recording, or is not in it.
                 None | Some(Kind::Other) => nearest = nearest.or(Some(around.piece)),
                 _ => {}
             }
