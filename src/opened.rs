@@ -5,14 +5,11 @@ use std::path::{Path, PathBuf};
 use tracequet::analyze::heap::{self, KeptWalk};
 use tracequet::dataset::read::Dataset;
 use tracequet::facts::code::own::OwnCode;
-use tracequet::{Convert, DatasetLayout, KeepWalk, Progress, StoredDataset, TemporaryDataset, expand};
+use tracequet::{Convert, DatasetLayout, KeepWalk, LIFETIMES, Progress, StoredDataset, TemporaryDataset, expand};
 
 use super::interrupt;
 use super::progress::Bar;
 use super::stored::{self, OpenDataset};
-
-/// Memory for following sampled objects through collections, which findings about leaks are made of.
-const LIFETIMES: u64 = 1 << 30;
 
 /// A dataset that can be asked.
 pub struct Opened {

@@ -271,11 +271,15 @@ fn bounds(recording: &Recording<'_>, ids: &RangeInclusive<u32>, heaps: &mut Hash
 
 /// The ranges of these collections, of both tables at a time: decoding them is most of the work.
 fn both_tables(recording: &Recording<'_>, heaps: &HashMap<u32, Heap>) -> Result<[Ranges; 2]> {
+    let surviving = || Ranges::read::<SurvivingRow<'_>, _>(recording, heaps, |row| (row.gc_id, row.range()));
     std::thread::scope(|scope| {
-        let surviving =
-            scope.spawn(|| Ranges::read::<SurvivingRow<'_>, _>(recording, heaps, |row| (row.gc_id, row.range())));
+        let aside = std::thread::Builder::new().spawn_scoped(scope, surviving);
         let moved = Ranges::read::<MovedRow<'_>, _>(recording, heaps, |row| (row.gc_id, row.range()));
-        let surviving = surviving.join().unwrap_or_else(|_| Err(Error::Internal("a reading thread died".into())));
+        let surviving = match aside {
+            Ok(thread) => thread.join().unwrap_or_else(|_| Err(Error::Internal("a reading thread died".into()))),
+            // No thread can be had.
+            Err(_) => surviving(),
+        };
         Ok([surviving?, moved?])
     })
 }

@@ -84,17 +84,27 @@ fn hashed(name: &Path, mut bytes: impl Read) -> Result<FileIdentity> {
     Ok(FileIdentity { size_bytes, sha256: hex(&hash.finalize()) })
 }
 
-/// Size and SHA-256 of a recording, taken by a thread of its own. Where no thread can be made, neither is known.
-pub(super) fn identity_aside(recording: &RecordingPath) -> Option<JoinHandle<Result<FileIdentity>>> {
-    let bytes = recording.bytes()?.ok()?;
-    let name = recording.name();
-    std::thread::Builder::new().spawn(move || hashed(&name, bytes)).ok()
+/// An identity on its way: a thread of its own takes it, or where no thread can be made it was taken at once.
+pub(super) enum Aside {
+    Begun(JoinHandle<Result<FileIdentity>>),
+    Done(Result<FileIdentity>),
 }
 
-/// The hash of that thread. A file that cannot be hashed was read nevertheless: it has no identity, and costs nothing
-/// else.
-pub(super) fn joined(hashing: Option<JoinHandle<Result<FileIdentity>>>) -> Option<FileIdentity> {
-    hashing.and_then(|thread| thread.join().ok()?.ok())
+/// Begins to take size and SHA-256 of a recording that has bytes.
+pub(super) fn identity_aside(recording: &RecordingPath) -> Option<Aside> {
+    let bytes = recording.bytes()?.ok()?;
+    let name = recording.name();
+    let begun = std::thread::Builder::new().spawn(move || hashed(&name, bytes));
+    Some(begun.map_or_else(|_| Aside::Done(identity_of(recording)), Aside::Begun))
+}
+
+/// The identity that was taken. A file that cannot be hashed was read nevertheless: it has no identity, and costs
+/// nothing else.
+pub(super) fn joined(hashing: Option<Aside>) -> Option<FileIdentity> {
+    match hashing? {
+        Aside::Begun(thread) => thread.join().ok()?.ok(),
+        Aside::Done(identity) => identity.ok(),
+    }
 }
 
 /// By what a file is seen to be written: its length and the time of its last change.

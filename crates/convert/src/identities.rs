@@ -3,10 +3,8 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::SystemTime;
 
-use tracequet_dataset::error::Result;
 use tracequet_trace::source::{FileIdentity, RecordingPath};
 
 use super::hashed;
@@ -20,8 +18,8 @@ pub struct Identities(Option<Arc<Mutex<Known>>>);
 type Known = HashMap<PathBuf, (Stamp, FileIdentity)>;
 type Stamp = (u64, Option<SystemTime>);
 
-/// A hash that another thread takes, and what the file looked like when it began.
-pub(super) type Hashing = (Option<Stamp>, JoinHandle<Result<FileIdentity>>);
+/// A hash on its way, and what the file looked like when it began.
+pub(super) type Hashing = (Option<Stamp>, hashed::Aside);
 
 impl Default for Identities {
     fn default() -> Identities {
@@ -64,16 +62,16 @@ impl Identities {
         (hashed::stamp(recording.file()) == Some(*stamp)).then(|| identity.clone())
     }
 
-    /// Begins to hash a recording on a thread of its own.
+    /// Begins to hash a recording.
     pub(super) fn aside(&self, recording: &RecordingPath) -> Option<Hashing> {
         let stamp = hashed::stamp(recording.file());
         Some((stamp, hashed::identity_aside(recording)?))
     }
 
-    /// The identity that the thread found.
+    /// The identity, when it is known.
     pub(super) fn joined(&self, recording: &RecordingPath, hashing: Option<Hashing>) -> Option<FileIdentity> {
-        let (stamp, thread) = hashing?;
-        let identity = hashed::joined(Some(thread))?;
+        let (stamp, hashing) = hashing?;
+        let identity = hashed::joined(Some(hashing))?;
         self.keep(recording, stamp, &identity);
         Some(identity)
     }

@@ -8,10 +8,13 @@
 //! | `stored/` | recordings in object stores, and a dataset that goes to one |
 //! | [`inspect`] | a look into a recording without converting it |
 
+#![cfg_attr(not(feature = "live"), allow(dead_code, reason = "what only a recording that grows needs"))]
+
 mod alone;
 mod batches;
 mod entries;
 mod expand;
+#[cfg(feature = "live")]
 mod growing;
 mod hashed;
 mod identities;
@@ -39,6 +42,7 @@ use tracequet_trace::source::live::Live;
 use alone::into_dataset;
 pub use batches::{FoundTable, Rows, batches, tables};
 pub use expand::{Expanded, expand};
+#[cfg(feature = "live")]
 pub use growing::{Collected, collect_port};
 pub use identities::Identities;
 pub use keep_walk::KeepWalk;
@@ -48,7 +52,7 @@ use one::{Conversion, EventRun};
 pub use request::{Convert, DatasetLayout, Progress, Step};
 use stored::{Fetches, Target, address_of};
 pub use summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary};
-pub use temporary::TemporaryDataset;
+pub use temporary::{LIFETIMES, TemporaryDataset};
 pub use tracequet_dataset::format::{AddressType, Format};
 pub use tracequet_dataset::write::Compression;
 

@@ -14,8 +14,12 @@ use super::summary::Summary;
 
 /// Recordings up to this many bytes are converted into a temporary dataset of Arrow files, larger ones into one of
 /// Parquet files. Arrow files take less processor time to write and read than Parquet files without compression, but
-/// three to five times the room on the disk.
-const SMALL: u64 = 256 << 20;
+/// three to five times the room on the disk. Under WASI that room is memory.
+const SMALL: u64 = if cfg!(target_os = "wasi") { 0 } else { 256 << 20 };
+
+/// Bytes of memory for following sampled objects through collections, which findings about leaks are made of
+/// ([`Convert::lifetimes`]).
+pub const LIFETIMES: u64 = 1 << 30;
 
 /// A dataset that is removed with this.
 #[derive(Debug)]

@@ -130,6 +130,8 @@
 //!
 //! | feature | builds | default |
 //! |---|---|---|
+//! | `live` | recordings of running processes through the diagnostics port | yes |
+//! | `maps` | maps recordings into memory; without it they are read as streams | yes |
 //! | `packed` | input in `.gz`, `.zst` and `.zip` | yes |
 //! | `native-symbols` | names and lines of native code by ELF files | yes |
 //! | `cloud` | recordings and datasets in object stores: S3, Google, Azure, HTTP | no |
@@ -161,10 +163,12 @@
 pub use tracequet_analyze as analyze;
 pub use tracequet_convert::inspect::{self, Inspection};
 pub use tracequet_convert::{
-    AddressType, Collected, Compression, Convert, DatasetLayout, Done, Expanded, FailedInput, Format, FoundTable,
-    Identities, InputSummary, KeepWalk, Progress, Rows, SkippedInput, Step, Summary, TableSummary, TemporaryDataset,
-    Watch, batches, collect_etw, collect_port, convert, convert_each, expand, is_recording_name, tables,
+    AddressType, Compression, Convert, DatasetLayout, Done, Expanded, FailedInput, Format, FoundTable, Identities,
+    InputSummary, KeepWalk, LIFETIMES, Progress, Rows, SkippedInput, Step, Summary, TableSummary, TemporaryDataset,
+    Watch, batches, collect_etw, convert, convert_each, expand, is_recording_name, tables,
 };
+#[cfg(feature = "live")]
+pub use tracequet_convert::{Collected, collect_port};
 pub use tracequet_dataset as dataset;
 pub use tracequet_dataset::error::{Error, Result};
 pub use tracequet_dataset::read::{Column, Dataset, Recording, Scan, Table};

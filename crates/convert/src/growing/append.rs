@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use tracequet_dataset::error::{Error, Result};
+use tracequet_dataset::error::Result;
 use tracequet_dataset::format::{AddressType, paths};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::select::Selection;
@@ -39,7 +39,7 @@ fn add(request: &Convert, name: &Path, lake: &Lake, one: &mut OneInput<'_>) -> R
     let key = key(name);
     let mut options = options(request, &[]);
     let empty = Empty::of(request.address_type, &selection, options.clone())?;
-    let encoders = Encoders::start(options.threads).map_err(Error::io("starting a thread"))?;
+    let encoders = Encoders::start(options.threads);
     options.partition = Some(paths::partition(&key));
     options.elsewhere = std::sync::Arc::new(empty.names().map(str::to_owned).collect());
     let mut part = DatasetWriter::part_of(lake.storage().folder(), encoders.clone(), options)?;

@@ -41,7 +41,7 @@ pub(crate) fn into_lake(request: &Convert, name: &Path, every: Duration, one: &m
     Known::of(request, lake.summed(false)?)?;
     let key = key(name);
     let empty = Empty::of(request.address_type, &selection, options(request, &[]))?;
-    let encoders = Encoders::start(options(request, &[]).threads).map_err(Error::io("starting a thread"))?;
+    let encoders = Encoders::start(options(request, &[]).threads);
     let made = recording(request, name, every, one, (&directory, &key, &selection), &encoders, (&empty, version));
     let (input, tables) = match made {
         Ok(made) => made,

@@ -8,7 +8,7 @@ use tracequet_dataset::write::TableSink;
 use tracequet_trace::error::{Error as TraceError, Problem, Severity};
 use tracequet_trace::event::{EventVisitor, Resolver};
 use tracequet_trace::reader::{self, Order};
-use tracequet_trace::source::diagnostics::port::EventFilter;
+use tracequet_trace::source::diagnostics::port::{CgroupLimits, EventFilter};
 use tracequet_trace::source::diagnostics::{Ending, PortRecording, Reason};
 use tracequet_trace::source::{FileIdentity, Input, RecordingPath};
 
@@ -16,7 +16,7 @@ use super::{append, follow};
 use crate::alone::into_dataset;
 use crate::hashed::{identity_aside, joined};
 use crate::one::Conversion;
-use crate::one::{Asked, EventRun};
+use crate::one::{Asked, EventRun, Limits};
 use crate::one::{Watch, Watched};
 use crate::request::{Convert, Progress};
 use crate::summary::Summary;
@@ -87,7 +87,10 @@ pub fn collect_port(
             let (name, keywords, level) = (provider.name.clone(), provider.keywords, provider.level);
             Asked { name, keywords, level, arguments: provider.arguments.clone(), filter, ids: ids.to_vec() }
         }));
-        run.limited(recording.cgroup());
+        let limits = recording.cgroup();
+        run.limited(
+            limits.map(|CgroupLimits { memory_bytes, cpu_millicores }| Limits { memory_bytes, cpu_millicores }),
+        );
         let hashing = recording.kept().and_then(|path| identity_aside(&RecordingPath::of_file(path)));
         let identity = joined(hashing).filter(|identity| !identity.sha256.is_empty());
         let identity = identity.unwrap_or(FileIdentity { size_bytes: ended.bytes, ..FileIdentity::default() });

@@ -59,7 +59,7 @@ pub(crate) fn run(
     let version = if request.append { check_head(&lake, request.written())? } else { None };
     let encoders = match &whole {
         Some(whole) => whole.encoders(),
-        None => Encoders::start(options(request, &[]).threads).map_err(Error::io(&request.output))?,
+        None => Encoders::start(options(request, &[]).threads),
     };
     lake.storage().open()?;
     let known = Known::of(request, lake.summed(request.refresh)?)?;
@@ -258,9 +258,12 @@ impl Run<'_> {
             let (finished, to_put) = channel();
             let own = sender.clone();
             let thread = std::thread::Builder::new().name("put".into());
-            let mut started = thread.spawn_scoped(scope, move || self.put_as_they_come(&to_put, &own)).map(|_| ());
+            let is_putting = thread.spawn_scoped(scope, move || self.put_as_they_come(&to_put, &own)).is_ok();
+            // Otherwise each job puts its own.
+            let finished = Some(finished).filter(|_| is_putting && self.lake.storage().puts_together());
+            let mut started = Ok(());
             let (arrived, to_pack) = channel();
-            if let (Some(held), true) = (&self.held, started.is_ok()) {
+            if let Some(held) = &self.held {
                 let own = sender.clone();
                 let thread = std::thread::Builder::new().name("pack".into());
                 started = thread.spawn_scoped(scope, move || self.put_packs(held, &to_pack, &own)).map(|_| ());
@@ -271,12 +274,14 @@ impl Run<'_> {
                 }
                 let (own, finished, arrived) = (sender.clone(), finished.clone(), arrived.clone());
                 let thread = std::thread::Builder::new().name(format!("job-{job}"));
-                let spawned = thread.spawn_scoped(scope, move || self.work(&own, &finished, &arrived)).map(|_| ());
-                if job > 0 && spawned.is_err() {
+                let here = (own.clone(), finished.clone(), arrived.clone());
+                if thread.spawn_scoped(scope, move || self.work(&own, finished.as_ref(), &arrived)).is_err() {
+                    if job == 0 {
+                        self.work(&here.0, here.1.as_ref(), &here.2);
+                    }
                     // Threads that were started do the rest.
                     break;
                 }
-                started = spawned;
             }
             if let Err(source) = started {
                 broken = Some(Error::Io { path: self.request.output.clone(), source });
@@ -300,7 +305,12 @@ impl Run<'_> {
         broken.map_or(Ok(done), Err)
     }
 
-    fn work<'s>(&'s self, messages: &Sender<Message>, finished: &Sender<Finished<'s>>, arrived: &Sender<Arrived>) {
+    fn work<'s>(
+        &'s self,
+        messages: &Sender<Message>,
+        finished: Option<&Sender<Finished<'s>>>,
+        arrived: &Sender<Arrived>,
+    ) {
         let _waking = StopAtPanic(self.held.as_ref());
         let mut failures = Shelf::new(self.lake.storage().folder());
         while !self.stopped.load(Ordering::Acquire) {
@@ -319,14 +329,15 @@ impl Run<'_> {
                 Ok(Made::Nothing) => return,
                 Ok(Made::New(made)) => {
                     let (new, outcome) = *made;
-                    if self.lake.storage().puts_together() {
-                        if finished.send(Ready::new(new, (index, outcome), &self.room)).is_ok() {
-                            continue;
+                    match finished {
+                        Some(finished) => {
+                            if finished.send(Ready::new(new, (index, outcome), &self.room)).is_ok() {
+                                continue;
+                            }
+                            // It panicked.
+                            self.broken(Error::Internal("the thread that puts recordings is gone".into()))
                         }
-                        // The thread panicked.
-                        self.broken(Error::Internal("the thread that puts recordings is gone".into()))
-                    } else {
-                        self.put(&new, index, outcome)
+                        None => self.put(&new, index, outcome),
                     }
                 }
                 Ok(Made::Known(outcome)) => Message::Done(index, outcome),

@@ -91,7 +91,7 @@ mod tests {
 
     fn written(batches: usize) -> (bool, Vec<(String, u64)>) {
         let folder = tempfile::tempdir().unwrap();
-        let encoders = Encoders::start(1).unwrap();
+        let encoders = Encoders::start(1);
         let make = || DatasetWriter::part_of(folder.path(), encoders.clone(), DatasetOptions::default());
         let mut sink = Small::new(&make);
         let rows = Arc::new(UInt64Array::from(vec![7; 1 << 20])) as _;

@@ -71,7 +71,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let lake = tracequet_lake::of(Directory::new(folder.path(), false));
         lake.storage().open().unwrap();
-        let (encoders, mut shelf) = (Encoders::start(1).unwrap(), Shelf::new(folder.path()));
+        let (encoders, mut shelf) = (Encoders::start(1), Shelf::new(folder.path()));
         let mut recording = |key: usize| {
             let part = DatasetWriter::part_beside(&mut shelf, encoders.clone(), DatasetOptions::default()).unwrap();
             NewRecording::new(&format!("r{key}"), part, b"{}", Vec::new()).unwrap()

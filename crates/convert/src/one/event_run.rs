@@ -12,11 +12,12 @@ use tracequet_trace::event::{Decoding, Event, EventInfo, EventVisitor, Resolved}
 use tracequet_trace::reader::symbols::Symbols;
 use tracequet_trace::reader::{End, NO_SUBJECT, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
 use tracequet_trace::source::FileIdentity;
-use tracequet_trace::source::diagnostics::port::CgroupLimits;
 
 use super::chosen::Chosen;
 use super::conversion::Conversion;
 use super::course::Course;
+#[cfg(feature = "live")]
+use super::output::Limits;
 use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
 use super::threads::ThreadCounts;
@@ -101,7 +102,8 @@ impl<'r> EventRun<'r> {
     }
 
     /// Notes the limits of the control groups of the process, where they are known.
-    pub(crate) fn limited(&mut self, limits: Option<CgroupLimits>) {
+    #[cfg(feature = "live")]
+    pub(crate) fn limited(&mut self, limits: Option<Limits>) {
         if let Some(state) = &mut self.state {
             state.out.limited(limits);
         }

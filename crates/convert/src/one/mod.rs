@@ -13,8 +13,13 @@ mod threads;
 mod watched;
 
 pub(crate) use conversion::Conversion;
-pub(crate) use event_run::{Asked, EventRun};
+#[cfg(feature = "live")]
+pub(crate) use event_run::Asked;
+pub(crate) use event_run::EventRun;
+#[cfg(feature = "live")]
+pub(crate) use output::Limits;
 pub(crate) use output::TableOutput;
 pub(crate) use read::{options, read_one};
 pub use watched::Watch;
+#[cfg(feature = "live")]
 pub(crate) use watched::Watched;

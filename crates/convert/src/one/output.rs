@@ -17,11 +17,18 @@ use tracequet_facts::ProblemSummary;
 use tracequet_facts::fact::{self, Alpc, ContextSwitch, Fact, FactSink, FileIo, Trace, TraceLabel};
 use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::NO_SUBJECT;
-use tracequet_trace::source::diagnostics::port::CgroupLimits;
 
 use crate::keep_walk::KeepWalk;
 use crate::request::Convert;
 use crate::summary::{FailedInput, InputSummary, TableSummary};
+
+/// What control groups allow a process. No value is no limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub memory_bytes: Option<u64>,
+    /// In thousandths of a processor.
+    pub cpu_millicores: Option<u64>,
+}
 
 /// The tables, and a count of the problems on their way there.
 pub(crate) struct TableOutput {
@@ -48,7 +55,7 @@ pub(crate) struct TableOutput {
     /// OS ids of the processes whose rows are wanted, where rows of others come as well; `None`: all.
     only: Option<BTreeSet<u64>>,
     /// The limits of the control groups of the process, where they are known.
-    limits: Option<CgroupLimits>,
+    limits: Option<Limits>,
 }
 
 impl FactSink for TableOutput {
@@ -132,7 +139,8 @@ impl TableOutput {
     }
 
     /// Notes the limits of the control groups of the process.
-    pub(crate) fn limited(&mut self, limits: Option<CgroupLimits>) {
+    #[cfg(feature = "live")]
+    pub(crate) fn limited(&mut self, limits: Option<Limits>) {
         self.limits = limits;
     }
 

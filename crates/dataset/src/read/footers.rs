@@ -1,6 +1,5 @@
 //! Footers of files in which many recordings have rows: read once, and not for each recording.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,6 +8,7 @@ use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use super::guard::damaged;
 use super::parquet_file::footer;
+use super::shared_file::SharedFile;
 
 /// The number of footers that are kept, the ones that were asked for last.
 const MOST: usize = 64;
@@ -19,7 +19,7 @@ pub struct Footers(Arc<Mutex<Vec<(PathBuf, ArrowReaderMetadata)>>>);
 
 impl Footers {
     /// The footer of a file that has this many rows. The file of a pack never changes.
-    pub(super) fn footer_of(&self, file: &File, path: &Path, rows: u64) -> Result<ArrowReaderMetadata> {
+    pub(super) fn footer_of(&self, file: &SharedFile, path: &Path, rows: u64) -> Result<ArrowReaderMetadata> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known.iter().position(|(own, _)| own == path);
         if let Some(found) = found.map(|place| known.remove(place)) {

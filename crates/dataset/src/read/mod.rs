@@ -18,6 +18,7 @@ mod pages;
 #[doc(hidden)]
 pub mod parquet_file;
 pub mod rows;
+pub mod shared_file;
 mod table;
 pub mod tables;
 mod thrift;

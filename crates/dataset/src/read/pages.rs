@@ -6,7 +6,6 @@
 //! unchecked. Source of the layout: apache/parquet-format.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,6 +18,7 @@ use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::schema::types::ColumnDescriptor;
 
+use super::shared_file::SharedFile;
 use super::thrift::{Compact, LIST, STRUCT};
 use super::wanted::BATCH_ROWS;
 
@@ -53,7 +53,7 @@ fn wrong<T>(what: impl Into<String>) -> Result<T> {
 }
 
 /// Holds the footer of a file against its bounds.
-pub(super) fn check_footer(file: &File, size: u64) -> Result<()> {
+pub(super) fn check_footer(file: &SharedFile, size: u64) -> Result<()> {
     let Some(end) = size.checked_sub(8) else { return wrong(format!("the file has {size} bytes")) };
     let tail = file.get_bytes(end, 8)?;
     let length = tail.first_chunk().map_or(0, |length| u64::from(u32::from_le_bytes(*length)));
@@ -148,7 +148,7 @@ impl Header {
     }
 
     /// The header of the page at a place of a file.
-    fn at(file: &File, at: u64, end: u64) -> Result<Header> {
+    fn at(file: &SharedFile, at: u64, end: u64) -> Result<Header> {
         let left = end.saturating_sub(at);
         for most in HEADER_BYTES {
             let bytes = file.get_bytes(at, usize::try_from(most.min(left))?)?;
@@ -193,7 +193,7 @@ fn declared(column: &ColumnChunkMetaData) -> u64 {
 
 /// The mean of the texts in that page of a column where it is greatest. Rows of a batch take no more than that each,
 /// and two pages.
-fn mean_of_texts(file: &File, column: &ColumnChunkMetaData) -> Result<u64> {
+fn mean_of_texts(file: &SharedFile, column: &ColumnChunkMetaData) -> Result<u64> {
     let (mut at, length) = column.byte_range();
     let (end, mut most) = (at.saturating_add(length), 0);
     while at < end {
@@ -209,7 +209,7 @@ fn mean_of_texts(file: &File, column: &ColumnChunkMetaData) -> Result<u64> {
 
 /// The columns of some row groups.
 pub(super) struct Groups {
-    file: Arc<File>,
+    file: SharedFile,
     metadata: Arc<ParquetMetaData>,
     kept: Vec<usize>,
     /// Bytes of the pages of all columns.
@@ -222,12 +222,12 @@ pub(super) struct Groups {
 impl Groups {
     /// The row groups with these indexes. `is_wanted` says which columns will be read, by their leaf.
     pub fn new(
-        file: File,
+        file: SharedFile,
         metadata: Arc<ParquetMetaData>,
         kept: Vec<usize>,
         is_wanted: impl Fn(usize) -> bool,
     ) -> Result<Groups> {
-        let (file, mut longest) = (Arc::new(file), 0);
+        let mut longest = 0;
         let groups = kept.iter().filter_map(|index| metadata.row_groups().get(*index));
         // A batch may have rows of several row groups.
         let mut expanded: HashMap<usize, u64> = HashMap::new();
@@ -288,7 +288,7 @@ impl RowGroups for Groups {
 struct Chunks {
     leaf: usize,
     groups: std::vec::IntoIter<usize>,
-    file: Arc<File>,
+    file: SharedFile,
     metadata: Arc<ParquetMetaData>,
     held: Arc<AtomicU64>,
     longest: u64,
@@ -302,7 +302,7 @@ impl Iterator for Chunks {
         let column = group.columns().get(self.leaf)?;
         let rows = usize::try_from(group.num_rows()).unwrap_or_default();
         let (at, length) = column.byte_range();
-        let pages = SerializedPageReader::new(self.file.clone(), column, rows, None).map(|inner| {
+        let pages = SerializedPageReader::new(Arc::new(self.file.clone()), column, rows, None).map(|inner| {
             Box::new(Pages {
                 inner,
                 file: self.file.clone(),
@@ -352,8 +352,8 @@ impl Drop for Held {
 
 /// The pages of a column in a row group.
 struct Pages {
-    inner: SerializedPageReader<File>,
-    file: Arc<File>,
+    inner: SerializedPageReader<SharedFile>,
+    file: SharedFile,
     /// Where the next page begins.
     at: u64,
     end: u64,

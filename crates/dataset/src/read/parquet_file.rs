@@ -1,10 +1,9 @@
 //! Batches of a Parquet file: the wanted columns of the row groups that may have wanted rows.
 
-use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::arrow_reader::{
@@ -12,10 +11,12 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_field_levels};
 use parquet::file::metadata::{ColumnChunkMetaData, PageIndexPolicy, RowGroupMetaData};
+use parquet::file::reader::Length;
 use parquet::file::statistics::Statistics;
 
 use super::guard::{damaged, guarded};
 use super::pages::{Groups, check_footer};
+use super::shared_file::SharedFile;
 use super::wanted::{Between, Wanted};
 
 const FORMAT: &str = "a Parquet file";
@@ -27,17 +28,17 @@ pub(super) struct ParquetBatches {
 }
 
 /// Reads the footer of a file.
-pub fn footer(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
+pub fn footer(file: &SharedFile, path: &Path) -> Result<ArrowReaderMetadata> {
     footer_with(file, path, ArrowReaderOptions::new())
 }
 
 /// The footer with the places and bounds of pages, if the file has them.
-pub fn footer_with_pages(file: &File, path: &Path) -> Result<ArrowReaderMetadata> {
+pub fn footer_with_pages(file: &SharedFile, path: &Path) -> Result<ArrowReaderMetadata> {
     footer_with(file, path, ArrowReaderOptions::new().with_page_index_policy(PageIndexPolicy::Optional))
 }
 
-fn footer_with(file: &File, path: &Path, options: ArrowReaderOptions) -> Result<ArrowReaderMetadata> {
-    let size = file.metadata().map_err(Error::io(path))?.len();
+fn footer_with(file: &SharedFile, path: &Path, options: ArrowReaderOptions) -> Result<ArrowReaderMetadata> {
+    let size = file.len();
     guarded(path, FORMAT, || check_footer(file, size))?;
     let footer = guarded(path, FORMAT, || ArrowReaderMetadata::load(file, options))?;
     match footer.metadata().row_groups().iter().find_map(|group| outside(group, size)) {
@@ -47,7 +48,7 @@ fn footer_with(file: &File, path: &Path, options: ArrowReaderOptions) -> Result<
 }
 
 /// Reads what is wanted of a file with this footer.
-pub(super) fn open(file: File, footer: &ArrowReaderMetadata, wanted: &Wanted) -> Result<ParquetBatches> {
+pub(super) fn open(file: SharedFile, footer: &ArrowReaderMetadata, wanted: &Wanted) -> Result<ParquetBatches> {
     let path = &wanted.path;
     let metadata = footer.metadata();
     let schema = footer.schema();

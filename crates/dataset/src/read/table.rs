@@ -11,6 +11,7 @@ use arrow_schema::SchemaRef;
 use super::arrow_file::ArrowBatches;
 use super::footers::Footers;
 use super::parquet_file::{self, ParquetBatches};
+use super::shared_file::SharedFile;
 use super::wanted::{Between, Wanted};
 use crate::format::Format;
 use crate::write::place_of;
@@ -141,6 +142,7 @@ impl Scan {
         let wanted = Wanted { path: path.clone(), columns, between, rows: piece.rows.clone() };
         Ok(match self.table.format {
             Format::Parquet => {
+                let file = SharedFile::new(file).map_err(Error::io(path))?;
                 let footer = match piece.rows {
                     Some(_) => self.table.footers.footer_of(&file, path, piece.of)?,
                     None => parquet_file::footer(&file, path)?,

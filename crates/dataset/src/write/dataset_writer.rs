@@ -59,7 +59,7 @@ impl DatasetWriter {
     pub fn create(out: &Path, options: DatasetOptions) -> Result<DatasetWriter> {
         properties::check(options.format, options.compression)?;
         let staging = Staging::new(out, options.overwrite, &options.inputs)?;
-        let encoders = Encoders::start(options.threads).map_err(Error::io("starting a thread"))?;
+        let encoders = Encoders::start(options.threads);
         Ok(DatasetWriter::growing_in(Arc::new(staging), encoders, options, None))
     }
 

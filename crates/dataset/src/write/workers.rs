@@ -1,4 +1,4 @@
-//! The threads that encode, and the bound on what waits for them.
+//! The threads that encode, and the bound on what waits for them. Where no thread can be made, the writer encodes itself.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -67,19 +67,16 @@ pub(super) struct Ticket {
 }
 
 impl Encoders {
-    /// Starts `count` threads, or as many as the system lets it have. None at all is an error.
-    pub fn start(count: usize) -> std::io::Result<Arc<Encoders>> {
+    /// Starts `count` threads, or as many as the system lets it have. Without any, jobs are done by those who submit them.
+    pub fn start(count: usize) -> Arc<Encoders> {
         let mut encoders = Encoders { threads: Vec::new(), budget: Arc::default() };
         for index in 0..count.max(1) {
             let (jobs, queue) = channel();
             let named = std::thread::Builder::new().name(format!("sink-{index}"));
-            match named.spawn(move || work_through(&queue)) {
-                Ok(thread) => encoders.threads.push(Encoder { jobs, thread }),
-                Err(error) if index == 0 => return Err(error),
-                Err(_) => break,
-            }
+            let Ok(thread) = named.spawn(move || work_through(&queue)) else { break };
+            encoders.threads.push(Encoder { jobs, thread });
         }
-        Ok(Arc::new(encoders))
+        Arc::new(encoders)
     }
 }
 
@@ -118,9 +115,9 @@ impl Workers {
         self.encoders.clone()
     }
 
-    /// The number of threads.
+    /// How many queues of jobs there are.
     pub(super) fn count(&self) -> usize {
-        self.encoders.threads.len()
+        self.encoders.threads.len().max(1)
     }
 
     /// Waits until `bytes` more may be in flight. A batch that is larger than the limit waits until nothing else is in
@@ -146,6 +143,10 @@ impl Workers {
         ticket: Option<Arc<Ticket>>,
         work: impl FnOnce() -> Result<()> + Send + 'static,
     ) -> Result<()> {
+        if self.encoders.threads.is_empty() {
+            self.job(ticket, work).run();
+            return Ok(());
+        }
         self.has_submitted.store(true, Ordering::Release);
         match self.encoders.threads.get(worker) {
             Some(worker) if worker.jobs.send(self.job(ticket, work)).is_ok() => Ok(()),

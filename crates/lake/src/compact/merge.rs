@@ -12,6 +12,7 @@ use tracequet_dataset::error::{Error, Result};
 
 use crate::files::{MergedTable, merged_schema};
 use tracequet_dataset::format::{Format, PackedFile};
+use tracequet_dataset::read::shared_file::SharedFile;
 use tracequet_dataset::read::{Batches, Footers, Table, parquet_file};
 
 /// The footer of a file below this size is read with its rows, and its row groups are never copied as they are.
@@ -56,7 +57,7 @@ impl From<Error> for Failed {
 /// The row groups of a file.
 struct Groups {
     path: PathBuf,
-    file: File,
+    file: SharedFile,
     footer: ArrowReaderMetadata,
     /// Where each begins, and where the last one ends.
     begins: Vec<u64>,
@@ -171,7 +172,7 @@ impl Sources<'_> {
                 let Some(found) = self.inputs.get(input) else { return Err(no_input(self.table)) };
                 let open = || {
                     let path = (self.fetch)(&found.name)?;
-                    let file = File::open(&path).map_err(Error::io(&path))?;
+                    let file = File::open(&path).and_then(SharedFile::new).map_err(Error::io(&path))?;
                     let footer = parquet_file::footer_with_pages(&file, &path)?;
                     let mut begins = vec![0u64];
                     for group in footer.metadata().row_groups() {

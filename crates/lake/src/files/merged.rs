@@ -20,6 +20,7 @@ use parquet::file::writer::SerializedFileWriter;
 use tracequet_dataset::error::{Error, Result};
 
 use tracequet_dataset::format::{PackedFile, VERSION};
+use tracequet_dataset::read::shared_file::SharedFile;
 use tracequet_dataset::write::first_rows::{FirstRows, varied};
 use tracequet_dataset::write::measure::Meter;
 use tracequet_dataset::write::order::Order;
@@ -190,7 +191,7 @@ impl MergedTable {
     }
 
     /// Copies a row group of another file as it is.
-    pub fn copy(&mut self, file: &File, footer: &ArrowReaderMetadata, group: usize) -> Result<()> {
+    pub(crate) fn copy(&mut self, file: &SharedFile, footer: &ArrowReaderMetadata, group: usize) -> Result<()> {
         self.cut()?;
         let metadata = footer.metadata();
         let Some(found) = metadata.row_groups().get(group) else {
@@ -370,8 +371,8 @@ mod tests {
         RecordBatch::try_from_iter(columns).unwrap()
     }
 
-    fn footer(path: &Path) -> (File, ArrowReaderMetadata) {
-        let file = File::open(path).unwrap();
+    fn footer(path: &Path) -> (SharedFile, ArrowReaderMetadata) {
+        let file = SharedFile::new(File::open(path).unwrap()).unwrap();
         let footer = tracequet_dataset::read::parquet_file::footer(&file, path).unwrap();
         (file, footer)
     }

@@ -56,7 +56,7 @@ fn relabel_in(lake: &Lake, wanted: &Relabel) -> Result<Vec<String>> {
         labels.retain(|name, _| !wanted.unset.contains(name));
         labels.extend(wanted.set.clone());
     };
-    let encoders = Encoders::start(1).map_err(Error::io("starting a thread"))?;
+    let encoders = Encoders::start(1);
     let mut changed = Vec::new();
     let chosen = chosen(lake, wanted)?;
     let mut left = Vec::new();

@@ -23,7 +23,11 @@ pub struct MappedFile {
 /// A file that was opened.
 pub enum Opened {
     /// A regular file.
+    #[cfg(feature = "maps")]
     Mapped(MappedFile),
+    /// A regular file of this length, in a build without maps.
+    #[cfg(not(feature = "maps"))]
+    Regular(File, u64),
     /// A FIFO or a device.
     Stream(File),
 }
@@ -61,12 +65,18 @@ impl MappedFile {
             return Err(Error::Usage(format!("{}: {what}", path.display())));
         }
         let file = File::open(path).map_err(Error::io(path))?;
-        if !file.metadata().map_err(Error::io(path))?.is_file() {
+        let found = file.metadata().map_err(Error::io(path))?;
+        if !found.is_file() {
             return Ok(Opened::Stream(file));
         }
-        let mut mapped = MappedFile::from_file(path, file)?;
-        mapped.noticed = Noticed::map(mapped.bytes());
-        Ok(Opened::Mapped(mapped))
+        #[cfg(not(feature = "maps"))]
+        return Ok(Opened::Regular(file, found.len()));
+        #[cfg(feature = "maps")]
+        {
+            let mut mapped = MappedFile::from_file(path, file)?;
+            mapped.noticed = Noticed::map(mapped.bytes());
+            Ok(Opened::Mapped(mapped))
+        }
     }
 
     /// Maps an open file that goes by the name `path`.
@@ -85,6 +95,7 @@ impl MappedFile {
     }
 
     /// Gives it another name in messages.
+    #[cfg(feature = "maps")]
     pub(super) fn shown_as(mut self, shown: &Path) -> MappedFile {
         self.path = shown.to_owned();
         self

@@ -5,7 +5,7 @@ use std::fs::File;
 
 pub(super) use inner::{Map, drop_pages, expect_scattered_reads, map};
 
-#[cfg(feature = "files")]
+#[cfg(feature = "maps")]
 mod inner {
     use super::File;
 
@@ -40,14 +40,15 @@ mod inner {
     }
 }
 
-#[cfg(not(feature = "files"))]
+#[cfg(not(feature = "maps"))]
 mod inner {
     use super::File;
-    use std::io::Read;
+    use std::io::{Read, Seek};
 
     pub type Map = Vec<u8>;
 
     pub fn map(mut file: &File) -> std::io::Result<Map> {
+        file.rewind()?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         Ok(bytes)

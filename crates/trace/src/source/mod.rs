@@ -113,15 +113,30 @@ impl Input {
     /// Opens a file that goes by the name `shown` in messages: the copy of an object of a store.
     pub(crate) fn open_as(file: &Path, shown: &Path) -> Result<Input> {
         match MappedFile::open(file)? {
+            #[cfg(feature = "maps")]
             Opened::Mapped(map) if !is_packed(map.bytes()) => Ok(Input::Mapped(map.shown_as(shown))),
-            Opened::Mapped(map) => {
-                let packed_len = Some(map.bytes().len() as u64);
-                match unpack_file(file, shown, map)? {
-                    Unpacked::Stream(reader) => Input::from_reader(shown, reader, packed_len),
-                    Unpacked::Logs(logs) => Ok(Input::Logs(logs)),
+            #[cfg(feature = "maps")]
+            Opened::Mapped(map) => Input::unpacked(file, shown, map.bytes().len() as u64, map.bytes()),
+            #[cfg(not(feature = "maps"))]
+            Opened::Regular(mut opened, len) => {
+                let mut head = [0; 4];
+                let have = read_up_to(&mut opened, &mut head).map_err(Error::io(file))?;
+                let head = head.get(..have).unwrap_or_default();
+                if is_packed(head) {
+                    return Input::unpacked(file, shown, len, head);
                 }
+                let whole = std::io::Cursor::new(head.to_vec()).chain(opened);
+                Input::from_reader(shown, Box::new(whole), Some(len))
             }
             Opened::Stream(file) => Input::from_reader(shown, Box::new(file), None),
+        }
+    }
+
+    /// The inside of a packed file of `len` bytes.
+    fn unpacked(file: &Path, shown: &Path, len: u64, head: &[u8]) -> Result<Input> {
+        match unpack_file(file, shown, len, head)? {
+            Unpacked::Stream(reader) => Input::from_reader(shown, reader, Some(len)),
+            Unpacked::Logs(logs) => Ok(Input::Logs(logs)),
         }
     }
 
@@ -254,7 +269,7 @@ fn is_packed(_: &[u8]) -> bool {
 }
 
 #[cfg(not(feature = "packed"))]
-fn unpack_file(_: &Path, shown: &Path, _: MappedFile) -> Result<Unpacked> {
+fn unpack_file(_: &Path, shown: &Path, _: u64, _: &[u8]) -> Result<Unpacked> {
     Err(Error::Usage(format!("{}: packed, which this build does not read", shown.display())))
 }
 

@@ -1,7 +1,7 @@
 //! Unpacks .gz, .zst and .zip.
 
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ pub fn is_packed(head: &[u8]) -> bool {
     head.starts_with(GZIP) || head.starts_with(ZSTD) || head.starts_with(ZIP)
 }
 
-/// Opens a packed file, which goes by the name `shown` in messages.
-pub(super) fn unpack_file(path: &Path, shown: &Path, map: MappedFile) -> Result<Unpacked> {
-    if map.bytes().starts_with(ZIP) {
-        return unpack_zip(path, shown, map);
+/// Opens a packed file of `len` bytes that begins with `head`, and goes by the name `shown` in messages.
+pub(super) fn unpack_file(path: &Path, shown: &Path, len: u64, head: &[u8]) -> Result<Unpacked> {
+    if head.starts_with(ZIP) {
+        return unpack_zip(path, shown, len);
     }
     let file = std::fs::File::open(path).map_err(Error::io(path))?;
     Ok(Unpacked::Stream(Box::new(file)))
@@ -161,8 +161,7 @@ impl Entry {
 /// A .zip with a recording in it (`app.nettrace.zip`), or with the logs of one session. Of several recordings, one
 /// comes behind the other: the reader reads the first and says that there is another. Whoever wants all of them asks
 /// [`super::RecordingPath`].
-fn unpack_zip(path: &Path, shown: &Path, map: MappedFile) -> Result<Unpacked> {
-    let len = map.bytes().len() as u64;
+fn unpack_zip(path: &Path, shown: &Path, len: u64) -> Result<Unpacked> {
     let archive = open_zip(path, shown)?;
     let all = held(&archive);
     unpack_held(shown, len, archive, all)
@@ -186,35 +185,26 @@ fn unpack_held(path: &Path, len: u64, archive: Archive, all: Vec<Held>) -> Resul
     Ok(Unpacked::Stream(Box::new(stream(archive, entries))))
 }
 
-/// The bytes of some entries, one behind the other. They are read by a thread of their own: the decoder borrows the
-/// archive, the stream must own what it reads.
-fn stream(mut archive: Archive, entries: Vec<usize>) -> Blocks {
-    let (sender, receiver) = std::sync::mpsc::sync_channel::<std::io::Result<Vec<u8>>>(4);
-    let unsent = sender.clone();
-    let reading = std::thread::Builder::new().spawn(move || {
-        for index in entries {
-            let mut entry = match archive.by_index(index) {
-                Ok(entry) => entry,
-                Err(e) => return drop(sender.send(Err(std::io::Error::other(e)))),
-            };
-            loop {
-                let mut block = Vec::new();
-                match entry.by_ref().take(256 << 10).read_to_end(&mut block) {
-                    Ok(0) => break,
-                    Ok(_) => {
-                        if sender.send(Ok(block)).is_err() {
-                            return;
-                        }
-                    }
-                    Err(e) => return drop(sender.send(Err(e))),
-                }
+/// The bytes of some entries, one behind the other. They are unpacked by a thread of their own, or where no thread can be made by
+/// who reads them.
+fn stream(archive: Archive, entries: Vec<usize>) -> Box<dyn Read + Send> {
+    let (sender, receiver) = std::sync::mpsc::sync_channel(4);
+    let here = Entries { archive, entries: entries.into_iter(), current: None };
+    let mut aside = here.clone();
+    let work = move || {
+        loop {
+            let mut block = Vec::new();
+            let read = aside.by_ref().take(256 << 10).read_to_end(&mut block);
+            let is_last = !matches!(read, Ok(1..));
+            if sender.send(read.map(|_| block)).is_err() || is_last {
+                return;
             }
         }
-    });
-    if let Err(no_thread) = reading {
-        unsent.send(Err(no_thread)).ok();
+    };
+    match std::thread::Builder::new().spawn(work) {
+        Ok(_) => Box::new(Blocks { receiver, block: std::io::Cursor::default() }),
+        Err(_) => Box::new(here),
     }
-    Blocks { receiver, block: std::io::Cursor::default() }
 }
 
 /// The logs of one session that come in one archive (`.diagsession`; `app.etl` and `app.kernel.etl` in a .zip), one
@@ -259,6 +249,74 @@ fn spool_logs(path: &Path, mut archive: Archive, logs: &[usize], limit: u64) -> 
     Ok(Unpacked::Logs(Spooled { map: MappedFile::from_file(path, file)?, starts, failed }))
 }
 
+/// The bytes of some entries, unpacked as they are read. The decoders of the crate zip borrow its archive; this owns what it reads.
+struct Entries {
+    archive: Archive,
+    entries: std::vec::IntoIter<usize>,
+    current: Option<Current>,
+}
+
+/// The entry that is read.
+struct Current {
+    bytes: Box<dyn Read + Send>,
+    /// Of the bytes so far, and as the archive has it.
+    sum: flate2::Crc,
+    expected: u32,
+}
+
+impl Clone for Entries {
+    /// Of entries that are not begun.
+    fn clone(&self) -> Entries {
+        Entries { archive: self.archive.clone(), entries: self.entries.clone(), current: None }
+    }
+}
+
+impl Entries {
+    fn open(&mut self, index: usize) -> std::io::Result<Current> {
+        // It also refuses what is encrypted, and methods that are not built in.
+        let entry = self.archive.by_index(index).map_err(std::io::Error::other)?;
+        let (method, stored, expected) = (entry.compression(), entry.compressed_size(), entry.crc32());
+        let start = entry.data_start().ok_or_else(|| std::io::Error::other("an entry of the .zip has no place"))?;
+        drop(entry);
+        let mut file = self.archive.clone().into_inner();
+        file.seek(SeekFrom::Start(start))?;
+        let packed = file.take(stored);
+        let bytes: Box<dyn Read + Send> = match method {
+            zip::CompressionMethod::Stored => Box::new(packed),
+            zip::CompressionMethod::Deflated => Box::new(flate2::read::DeflateDecoder::new(packed)),
+            other => return Err(std::io::Error::other(format!("an entry of the .zip is packed as {other}"))),
+        };
+        Ok(Current { bytes, sum: flate2::Crc::new(), expected })
+    }
+}
+
+impl Read for Entries {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            let Some(current) = &mut self.current else {
+                let Some(index) = self.entries.next() else { return Ok(0) };
+                self.current = Some(self.open(index)?);
+                continue;
+            };
+            let read = current.bytes.read(buffer)?;
+            current.sum.update(buffer.get(..read).unwrap_or_default());
+            if read > 0 {
+                return Ok(read);
+            }
+            if current.sum.sum() != current.expected {
+                self.entries = Vec::new().into_iter();
+                self.current = None;
+                return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, "Invalid checksum"));
+            }
+            self.current = None;
+        }
+    }
+}
+
+/// Blocks that another thread unpacks.
 struct Blocks {
     receiver: std::sync::mpsc::Receiver<std::io::Result<Vec<u8>>>,
     block: std::io::Cursor<Vec<u8>>,

@@ -24,6 +24,7 @@ pub(super) struct Noticed(&'static Place);
 
 impl Noticed {
     /// Notices the loss of a map, if there is a place left.
+    #[cfg(feature = "maps")]
     pub(super) fn map(bytes: &[u8]) -> Option<Noticed> {
         let is_free =
             |place: &&Place| place.start.compare_exchange(0, TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok();

@@ -35,7 +35,7 @@ fn describe(lake: &Lake) {
 /// Makes the files of a recording, and puts it.
 fn put(lake: &Lake, key: &str, replaced: &[&str]) -> Result<Put> {
     let options = DatasetOptions { partition: Some(paths::partition(key)), ..DatasetOptions::default() };
-    let mut part = DatasetWriter::part_of(lake.storage().folder(), Encoders::start(1).unwrap(), options)?;
+    let mut part = DatasetWriter::part_of(lake.storage().folder(), Encoders::start(1), options)?;
     for name in TABLES {
         let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
         part.table(TableSpec { name: name.into(), schema, encodings: vec![Encoding::Plain], sorted_by: Vec::new() })?;
@@ -98,7 +98,7 @@ fn files_of_tables_without_rows_are_uploaded_once() {
 
     let store = Arc::new(Memory::default());
     let lake = lake(&store);
-    let encoders = Encoders::start(1).unwrap();
+    let encoders = Encoders::start(1);
     let put = |tables: &[&str], version| {
         let tables: Vec<String> = tables.iter().map(|name| (*name).to_owned()).collect();
         let selection = Selection::new(&tables).unwrap();
@@ -356,7 +356,7 @@ fn put_rows(lake: &Lake, key: &str, rows: &[i64]) {
     use arrow_array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch};
 
     let options = DatasetOptions { partition: Some(paths::partition(key)), ..DatasetOptions::default() };
-    let mut part = DatasetWriter::part_of(lake.storage().folder(), Encoders::start(1).unwrap(), options).unwrap();
+    let mut part = DatasetWriter::part_of(lake.storage().folder(), Encoders::start(1), options).unwrap();
     let keys: DictionaryArray<Int32Type> = rows.iter().map(|_| Some(key)).collect();
     let columns: [(&str, ArrayRef); 2] =
         [("trace_id", Arc::new(keys)), ("n", Arc::new(Int64Array::from(rows.to_vec())))];
@@ -521,7 +521,7 @@ fn labels_change_if_the_entry_is_the_one_that_was_read() {
         };
         lake.relabel("a", change, |_| {
             let options = DatasetOptions { partition: Some(paths::partition("a")), ..DatasetOptions::default() };
-            let mut part = DatasetWriter::part_of(lake.storage().folder(), Encoders::start(1).unwrap(), options)?;
+            let mut part = DatasetWriter::part_of(lake.storage().folder(), Encoders::start(1), options)?;
             let schema = Arc::new(Schema::new(vec![Field::new("n", DataType::Int64, false)]));
             let (encodings, sorted_by) = (vec![Encoding::Plain], Vec::new());
             part.table(TableSpec { name: paths::LABELS.into(), schema, encodings, sorted_by })?;

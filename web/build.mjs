@@ -1,0 +1,26 @@
+// Puts the page, its worker and the program into one file: node web/build.mjs PROGRAM.wasm tracequet.html
+import fs from 'node:fs';
+import zlib from 'node:zlib';
+import { createHash } from 'node:crypto';
+
+const [program, output] = process.argv.slice(2);
+const here = (name) => fs.readFileSync(new URL(name, import.meta.url), 'utf8');
+const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+const packed = zlib.gzipSync(fs.readFileSync(program), { level: 9 });
+const [style, script, worker] = [here('page.css'), here('page.js'), here('wasi.js') + here('worker.js')];
+// A page of the program stands in a frame, which takes over this policy: its style and its script are allowed, too.
+const report = ['page.css', 'page.js'].map((name) => here(`../crates/report/src/${name}`));
+const policy = [
+  "default-src 'none'",
+  "connect-src 'none'",
+  `script-src ${hash(script)} ${hash(report[1])} 'wasm-unsafe-eval'`,
+  `style-src ${hash(style)} ${hash(report[0])}`,
+  'worker-src blob:',
+  'frame-src blob:',
+  "base-uri 'none'",
+  "form-action 'none'",
+].join('; ');
+const parts = { policy, style, script, worker, program: packed.toString('base64') };
+const page = here('page.html').replace(/\{(policy|style|script|worker|program)\}/g, (_, name) => parts[name]);
+fs.writeFileSync(output, page);
+console.log(`${output}: ${page.length} bytes, the program ${fs.statSync(program).size}, packed ${packed.length}`);

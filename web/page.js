@@ -1,0 +1,230 @@
+// The page around the program: takes recordings, runs a worker for each question, shows and saves what comes of it.
+// @ts-check
+'use strict';
+
+/** @template {HTMLElement} T @param {string} id @returns {T} */
+const element = (id) => /** @type {T} */ (document.getElementById(id));
+const status = element('status');
+const progress = /** @type {HTMLProgressElement} */ (element('progress'));
+const failed = element('failed');
+const start = element('start');
+const own = /** @type {HTMLInputElement} */ (element('own'));
+const select = (/** @type {string} */ id) => /** @type {HTMLSelectElement} */ (element(id));
+
+const GREETING = status.textContent || '';
+/** Larger recordings are compared and shown together in a terminal. */
+const size = (/** @type {number} */ bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
+
+/** The program, compiled once. It stands in this file as gzip in base64. */
+const program = (async () => {
+  const packed = Uint8Array.from(atob(element('program').textContent || ''), (letter) => letter.charCodeAt(0));
+  const bytes = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip')));
+  return WebAssembly.compile(await bytes.arrayBuffer());
+})();
+// Said when it is used.
+program.catch(() => {});
+const worker = URL.createObjectURL(new Blob([element('worker').textContent || ''], { type: 'text/javascript' }));
+
+/** @typedef {{code: number, trap: string, out: Blob, errors: Blob, made: {path: string, parts: Uint8Array<ArrayBuffer>[]}[], milliseconds: number, memory: {program: number, files: number}}} Outcome */
+/** The recordings that are open, and the run that is on its way. */
+const state = {
+  /** @type {File[]} */ files: [],
+  /** @type {Blob | undefined} */ page: undefined,
+  /** @type {(() => void) | undefined} */ cancel: undefined,
+  /** @type {Outcome | undefined} */ last: undefined,
+};
+
+class Cancelled extends Error {}
+
+/** Runs the program over some recordings. @param {File[]} files @param {string[]} args @returns {Promise<Outcome>} */
+async function run(files, args) {
+  if (state.cancel) state.cancel();
+  const module = await program;
+  const thread = new Worker(worker);
+  progress.value = 0;
+  progress.hidden = element('cancel').hidden = false;
+  try {
+    const outcome = await new Promise((done, fail) => {
+      state.cancel = () => fail(new Cancelled());
+      thread.onmessage = ({ data }) => ('read' in data ? (progress.value = Math.min(1, data.read / data.of)) : done(data));
+      thread.onerror = (event) => fail(new Error(event.message));
+      thread.postMessage({ module, files, args });
+    });
+    state.last = outcome;
+    const said = (await outcome.errors.text()).trim();
+    if (outcome.trap || (outcome.code !== 0 && outcome.code !== 2)) throw new Error([said, outcome.trap].filter(Boolean).join('\n'));
+    return outcome;
+  } finally {
+    // Ends a run that is not done, and frees its memory.
+    thread.terminate();
+    state.cancel = undefined;
+    progress.hidden = element('cancel').hidden = true;
+  }
+}
+
+/** Patterns of user code as options. */
+const options = () => {
+  const patterns = own.value.split(/[\s,]+/).filter(Boolean);
+  return patterns.flatMap((pattern) => ['--own', pattern]);
+};
+
+/** Names that are options or paths would be taken for those. @param {File} file */
+const renamed = (file) => new File([file], file.name.replace(/[/\\]/g, '_').replace(/^[-.]+/, '_'), { lastModified: file.lastModified });
+
+/** @param {File[]} files */
+function distinct(files) {
+  const seen = new Map();
+  return files.map(renamed).map((file) => {
+    const count = seen.get(file.name) || 0;
+    seen.set(file.name, count + 1);
+    return count ? new File([file], `${count + 1}-${file.name}`, { lastModified: file.lastModified }) : file;
+  });
+}
+
+/** What to type where a page is not enough. @param {string[]} args */
+const command = (args) => `tracequet ${args.map((word) => (/^[\w.*=/-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`)).join(' ')}`;
+
+/** Does something with a run, and says what went wrong. @param {string[]} args @param {string} doing @param {(outcome: Outcome) => void} then */
+async function ask(args, doing, then) {
+  failed.hidden = true;
+  status.textContent = doing;
+  try {
+    const outcome = await run(state.files, args);
+    then(outcome);
+    const names = state.files.map((file) => file.name).join(', ');
+    const sum = state.files.reduce((all, file) => all + file.size, 0);
+    status.textContent = `${names} (${size(sum)}), read in ${(outcome.milliseconds / 1000).toFixed(1)} s. Nothing was uploaded.`;
+    return true;
+  } catch (error) {
+    if (error instanceof Cancelled) {
+      status.textContent = 'Cancelled.';
+    } else {
+      status.textContent = GREETING;
+      failed.textContent = `${error instanceof Error ? error.message : error}\n\nIn a terminal: ${command(args)}`;
+      failed.hidden = false;
+    }
+    return false;
+  }
+}
+
+/** Shows a page that the program wrote. @param {Blob} page */
+function show(page) {
+  state.page = page;
+  document.querySelectorAll('iframe').forEach((frame) => (URL.revokeObjectURL(frame.src), frame.remove()));
+  const frame = document.createElement('iframe');
+  frame.title = 'The recording';
+  frame.src = URL.createObjectURL(page);
+  document.querySelector('main')?.append(frame);
+  start.hidden = true;
+  element('actions').hidden = false;
+}
+
+/** Opens recordings: one as a page, two as a difference, more as a page of all. @param {File[]} files */
+async function open(files) {
+  if (files.length === 0) return false;
+  const sorted = files.length === 2 ? [...files].sort((a, b) => a.lastModified - b.lastModified) : files;
+  state.files = distinct(sorted);
+  const names = state.files.map((file) => file.name);
+  const sum = files.reduce((all, file) => all + file.size, 0);
+  const what = names.length === 1 ? names[0] : `${names.length} recordings`;
+  return ask(['report', ...names, ...options()], `Reading ${what} (${size(sum)})`, ({ out }) => show(new Blob([out], { type: 'text/html' })));
+}
+
+/** Saves a file. @param {Blob} blob @param {string} name */
+function save(blob, name) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60000);
+}
+
+const stem = () => (state.files[0]?.name || 'recording').replace(/\.(nettrace|netperf|etl|gcdump|corprof)?(\.gz|\.zst|\.zip)?$/i, '');
+
+const SUMS = Uint32Array.from({ length: 256 }, (_, byte) => {
+  for (let bit = 0; bit < 8; bit++) byte = byte & 1 ? (byte >>> 1) ^ 0xedb88320 : byte >>> 1;
+  return byte;
+});
+
+/** Files as a .zip, stored: Parquet is compressed already. Layout: PKWARE's APPNOTE 4.3. @param {Outcome['made']} files */
+function zipped(files) {
+  const encoder = new TextEncoder();
+  /** @type {BlobPart[]} */ const parts = [];
+  /** @type {BlobPart[]} */ const directory = [];
+  let at = 0;
+  let length = 0;
+  for (const { path, parts: content } of files) {
+    const name = encoder.encode(path);
+    let sum = -1;
+    let bytes = 0;
+    for (const part of content) {
+      bytes += part.length;
+      for (const byte of part) sum = SUMS[(sum ^ byte) & 255] ^ (sum >>> 8);
+    }
+    /** @param {boolean} central */
+    const header = (central) => {
+      const out = new DataView(new ArrayBuffer(central ? 46 : 30));
+      let to = 0;
+      const put = (/** @type {number} */ width, /** @type {number} */ value) => {
+        if (width === 2) out.setUint16(to, value, true);
+        else out.setUint32(to, value, true);
+        to += width;
+      };
+      put(4, central ? 0x02014b50 : 0x04034b50);
+      if (central) put(2, 20);
+      // Version, names in UTF-8, stored, the first day that a .zip knows.
+      for (const value of [20, 0x0800, 0, 0, 0x21]) put(2, value);
+      for (const value of [~sum >>> 0, bytes, bytes]) put(4, value);
+      put(2, name.length);
+      put(2, 0);
+      if (central) {
+        for (const value of [0, 0, 0]) put(2, value);
+        put(4, 0);
+        put(4, at);
+      }
+      return out.buffer;
+    };
+    directory.push(header(true), name);
+    length += 46 + name.length;
+    parts.push(header(false), name, ...content);
+    at += 30 + name.length + bytes;
+  }
+  const end = new DataView(new ArrayBuffer(22));
+  end.setUint32(0, 0x06054b50, true);
+  end.setUint16(8, files.length, true);
+  end.setUint16(10, files.length, true);
+  end.setUint32(12, length, true);
+  end.setUint32(16, at, true);
+  return new Blob([...parts, ...directory, end.buffer], { type: 'application/zip' });
+}
+
+element('cancel').onclick = () => state.cancel?.();
+element('save').onclick = () => state.page && save(state.page, `${stem()}.html`);
+element('tables').onclick = () => {
+  const names = state.files.map((file) => file.name);
+  ask(['convert', ...names, '-o', stem(), ...options()], 'Writing tables', ({ made }) => save(zipped(made), `${stem()}.tables.zip`));
+};
+element('profile').onclick = () => {
+  const [what, format] = [select('what').value, select('format').value];
+  const ends = /** @type {Record<string, string>} */ ({ firefox: 'json', perfetto: 'pftrace', speedscope: 'speedscope.json', pprof: 'pb', folded: 'folded.txt' });
+  const args = ['export', state.files[state.files.length - 1].name, '--what', what, '--format', format, ...options()];
+  ask(args, 'Writing a profile', ({ out }) => save(out, `${stem()}.${what}.${ends[format]}`));
+};
+element('start').onsubmit = (event) => event.preventDefault();
+const chooser = /** @type {HTMLInputElement} */ (element('files'));
+chooser.onchange = () => open([...(chooser.files || [])]);
+for (const kind of ['dragover', 'dragleave', 'drop']) {
+  addEventListener(kind, (event) => {
+    event.preventDefault();
+    document.body.classList.toggle('over', kind === 'dragover');
+    const dropped = /** @type {DragEvent} */ (event).dataTransfer;
+    if (kind === 'drop' && dropped) open([...dropped.files]);
+  });
+}
+// Another page that has this one in a frame may hand over recordings: {tracequet: 'open', files: [{name, bytes}]}. It is told how that went.
+addEventListener('message', async ({ data, source }) => {
+  if (!data || data.tracequet !== 'open' || !Array.isArray(data.files)) return;
+  const files = data.files.map((/** @type {{name: string, bytes: ArrayBuffer}} */ file) => new File([file.bytes], String(file.name || 'recording')));
+  const isOpen = await open(files);
+  source?.postMessage({ tracequet: isOpen ? 'opened' : 'failed', error: isOpen ? '' : failed.textContent }, { targetOrigin: '*' });
+});
