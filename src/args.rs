@@ -13,7 +13,7 @@ use super::explain::ExplainArgs;
 use super::export::ExportArgs;
 use super::heap::HeapArgs;
 use super::lifetimes::LifetimesArgs;
-use super::live::args::{LiveArgs, PsArgs};
+use super::live::args::{LiveArgs, PsArgs, ServiceArgs};
 use super::own::OwnArgs;
 use super::report::ReportArgs;
 use super::stats::StatsArgs;
@@ -107,6 +107,18 @@ pub enum Command {
         })
     )]
     Collect(Box<CollectArgs>),
+    /// Record a process again and again: at intervals, or when something happens
+    #[command(
+        long_about = "Records a process again and again into a dataset of several recordings: once in a time, or when something \
+            happens.\n\n\
+            Waits for the process; attaches again after a restart. SIGTERM or Ctrl+C ends it when the recording that runs is in the \
+            dataset. Each recording ends after --duration. docs/LIVE.md describes it.",
+        after_help = WATCH_EXAMPLES,
+        after_long_help = format!("{WATCH_EXAMPLES}\n\n{EXIT_CODES}"),
+        mut_arg("duration", |duration| duration.required(true)),
+        mut_args(of_collect)
+    )]
+    Watch(Box<WatchArgs>),
     /// List the .NET processes that can be recorded
     #[command(
         long_about = "Lists the .NET processes that can be recorded with collect, and those that cannot be \
@@ -201,6 +213,19 @@ Examples:
   tracequet collect --etw --duration 30s -o app
   tracequet collect --etw --process MyApp.exe -o app
   tracequet collect --etw --providers Microsoft-Windows-DotNETRuntime:0x1980001,My-EventSource-GUID -o app";
+
+const WATCH_EXAMPLES: &str = "\
+Examples:
+  tracequet watch -n orders --duration 10s --every 5m -o lake
+  tracequet watch -n orders --for cpu,gc --duration 20s --every 10m --when 'gc.pause > 200ms' --keep-for 7d -o lake
+  tracequet watch --port /diagnostics/orders --for gc --duration 10s --every 5m -o /lake/orders";
+
+/// Options of `collect` that one recording has and `watch` has not.
+fn of_collect(arg: clap::Arg) -> clap::Arg {
+    let others = "etw keywords session process program heap_at_end keep dry_run counters append follow overwrite";
+    let is_other = others.split(' ').any(|other| arg.get_id() == other);
+    if is_other { arg.hide(true).conflicts_with("every") } else { arg }
+}
 
 const PS_EXAMPLES: &str = "\
 Examples:
@@ -386,6 +411,14 @@ pub struct CollectArgs {
 }
 
 #[derive(Debug, Args)]
+pub struct WatchArgs {
+    #[command(flatten)]
+    pub service: ServiceArgs,
+    #[command(flatten)]
+    pub collect: CollectArgs,
+}
+
+#[derive(Debug, Args)]
 pub struct InspectArgs {
     /// Recording: .nettrace, .netperf, .etl, .gcdump, .corprof, packed or not; - is standard input
     #[arg(value_name = "FILE")]
@@ -398,9 +431,8 @@ pub struct InspectArgs {
     /// Show how many stack frames have a name, and the reasons for missing names; reads the recording once more
     #[arg(long)]
     pub frames: bool,
-    /// Print everything as one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub format: super::answer::FormatArgs,
     /// List all kinds of events, threads and collections, not only the first 20
     #[arg(long)]
     pub all: bool,
@@ -411,9 +443,8 @@ pub struct SchemaArgs {
     /// Only this table
     #[arg(value_name = "TABLE")]
     pub table: Option<String>,
-    /// Form of the output
-    #[arg(long, value_enum, default_value_t = SchemaFormat::Text)]
-    pub format: SchemaFormat,
+    #[command(flatten)]
+    pub format: super::answer::FormatArgs,
     /// The events of a provider instead of the tables; without a name, the providers
     #[arg(long, value_name = "PROVIDER", num_args = 0..=1, default_missing_value = "", conflicts_with = "table")]
     pub events: Option<String>,
@@ -478,16 +509,6 @@ impl From<LayoutArg> for DatasetLayout {
             LayoutArg::Hive => DatasetLayout::Hive,
         }
     }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SchemaFormat {
-    /// For reading
-    Text,
-    /// For programs
-    Json,
-    /// For documents
-    Markdown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

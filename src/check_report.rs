@@ -3,13 +3,14 @@
 use std::fmt::Write;
 
 use tracequet::analyze::check::{Finding, Verdict};
-
+use tracequet::analyze::present::units::counted;
+use tracequet::analyze::present::{
+    Amount, Cell, Color, Column, Document, Table, Unit, Width, cut, numbers, words, xml,
+};
 use tracequet::report::changes::part;
 
-use super::markdown::code;
 use super::names::Names;
-use super::stats::shown;
-use super::text::{Color, Columns, clean, counted, wrapped};
+use super::stats::{cell_of, shown};
 
 /// Bytes that a job summary of GitHub may have.
 pub const MAX_MARKDOWN: usize = 1 << 20;
@@ -35,7 +36,7 @@ fn value(finding: &Finding, value: Option<f64>) -> String {
 
 /// `+12.3 %`.
 pub fn change(before: Option<f64>, now: Option<f64>) -> String {
-    part(before, now).map_or_else(String::new, |part| format!("{:+.1} %", part * 100.0))
+    part(before, now).map_or_else(String::new, |part| Amount::new(part, Unit::Share).change().to_string())
 }
 
 /// Those that are not passed first.
@@ -77,9 +78,9 @@ fn chance(finding: &Finding) -> String {
 /// `+8.1 to +15.0 %`: between which changes that of a finding lies. Empty where it is not known, or the baseline is 0.
 fn interval(f: &Finding) -> String {
     let interval = f.shift.and_then(|shift| shift.interval).zip(f.baseline.filter(|baseline| *baseline != 0.0));
-    interval.map_or_else(String::new, |([low, high], baseline)| {
-        let percent = |by: f64| by / baseline.abs() * 100.0;
-        format!("{:+.1} to {:+.1} %", percent(low), percent(high))
+    interval.map_or_else(String::new, |(bounds, baseline)| {
+        let [low, high] = bounds.map(|by| Amount::new(by / baseline.abs(), Unit::Share).change().to_string());
+        format!("{} to {high}", low.trim_end_matches(" %"))
     })
 }
 
@@ -117,12 +118,28 @@ fn sentence(f: &Finding) -> String {
     out
 }
 
-/// A table for people, in lines of at most `width` characters.
-pub fn text(findings: &[Finding], facts: &Facts, is_colored: bool, width: usize) -> String {
-    let mut out = wrapped(&head(findings, facts), width).collect::<Vec<_>>().join("\n") + "\n";
-    let mut columns = Columns::new(&["", "metric", ">value", ">bound", ">baseline", "rule", "why"]).fitting(&[1], 2);
+/// A row for each finding.
+fn table(findings: &[&Finding], is_colored: bool) -> Table {
+    let columns = [
+        words("", "").key("verdict"),
+        words("metric", "").key("metric"),
+        numbers("value", "").key("value"),
+        numbers("bound", "").key("bound"),
+        numbers("baseline", "").key("baseline"),
+        numbers("change", ""),
+        numbers("runs", "").key("runs"),
+        numbers("p", "").key("chance"),
+        words("rule", "").key("rule"),
+        words("why", "").key("why"),
+        Column::raw("look_at"),
+        Column::raw("baseline_runs"),
+        Column::raw("shift"),
+        Column::raw("shift_low"),
+        Column::raw("shift_high"),
+    ];
+    let mut table = Table::new("check", &columns).with_sentences(2);
     let names = Names::of(findings.iter().map(|f| f.metric.as_str()));
-    for f in sorted(findings) {
+    for f in findings {
         let color = match (f.verdict, f.is_warning) {
             (Verdict::Failed, false) => Color::Red,
             (Verdict::Passed, _) => Color::Green,
@@ -132,66 +149,56 @@ pub fn text(findings: &[Finding], facts: &Facts, is_colored: bool, width: usize)
             (Some(place), Verdict::Failed) => format!("{}; see {place}", f.why),
             _ => f.why.clone(),
         };
+        let change = change_of(f);
+        let of = |value| cell_of(&f.metric, value);
+        let interval = f.shift.and_then(|shift| shift.interval);
         let cells = [
-            word(f).to_owned(),
-            clean(&names.shown(&f.metric)),
-            value(f, f.value),
-            value(f, f.bound),
-            value(f, f.baseline),
-            clean(&f.rule),
-            clean(&why),
+            Cell::words(word(f).to_lowercase()).shown_as(Cell::words(word(f))),
+            Cell::text(&f.metric).shown_as(Cell::text(&names.shown(&f.metric))),
+            of(f.value),
+            of(f.bound),
+            of(f.baseline),
+            if change.is_empty() { Cell::Missing } else { Cell::words(change) },
+            Cell::count(f.runs as u64).shown_as(Cell::words(runs(f))),
+            Cell::chance(f.chance),
+            Cell::text(&f.rule),
+            Cell::text(&f.why).shown_as(Cell::sentence(&why)),
+            Cell::optional(f.look_at.as_deref()),
+            Cell::count(f.baseline_runs as u64),
+            of(f.shift.map(|shift| shift.estimate)),
+            of(interval.map(|[low, _]| low)),
+            of(interval.map(|[_, high]| high)),
         ];
-        columns.colored(cells, Some(color).filter(|_| is_colored));
+        table.colored(cells, Some(color).filter(|_| is_colored));
     }
-    columns.print_within(width, &mut out);
-    out
+    table
+}
+
+/// A table for people, in lines of at most `width` characters.
+pub fn text(findings: &[Finding], facts: &Facts, is_colored: bool, width: usize) -> String {
+    let mut out = Document::default();
+    out.line(head(findings, facts));
+    out.table(table(&sorted(findings), is_colored));
+    out.text(Width::from(width))
 }
 
 /// Markdown of at most `room` bytes; the last line says how many findings are left out.
 pub fn markdown(findings: &[Finding], facts: &Facts, room: usize) -> String {
-    let mut out = format!("### Performance\n\n{}\n\n", head(findings, facts));
-    out.push_str("| | metric | value | bound | baseline | change | runs | p | why |\n");
-    out.push_str("|---|---|---:|---:|---:|---:|---:|---:|---|\n");
-    for (number, f) in sorted(findings).into_iter().enumerate() {
-        let place = f.look_at.as_deref().filter(|_| f.verdict == Verdict::Failed);
-        // Names of recordings would become links and mentions if they were not code.
-        let why = [Some(f.why.as_str()), place].into_iter().flatten().filter(|text| !text.is_empty());
-        let why = why.map(code).collect::<Vec<_>>().join("; see ");
-        let cells = [
-            word(f).to_owned(),
-            code(&f.metric),
-            value(f, f.value),
-            value(f, f.bound),
-            value(f, f.baseline),
-            change_of(f),
-            runs(f),
-            chance(f),
-            why,
-        ];
-        let row = format!("| {} |\n", cells.join(" | "));
-        // Room for the last line.
-        if out.len() + row.len() + 100 > room {
-            writeln!(out, "\n{} more", findings.len() - number).ok();
-            break;
-        }
-        out.push_str(&row);
+    let head = format!("### Performance\n\n{}\n\n", head(findings, facts));
+    let all = table(&sorted(findings), false).markdown();
+    // Room for the last line.
+    if head.len() + all.len() <= room {
+        return head + &all;
     }
-    out.push('\n');
-    if out.len() <= room { out } else { String::new() }
+    let most = room.saturating_sub(head.len() + 100);
+    let rows = cut(&all, most).rsplit_once('\n').map(|(rows, _)| rows);
+    let Some(rows) = rows.filter(|rows| rows.lines().count() > 1) else { return String::new() };
+    format!("{head}{rows}\n\n{} more\n\n", findings.len() - (rows.lines().count() - 2))
 }
 
 /// An array of findings.
 pub fn json(findings: &[Finding]) -> anyhow::Result<String> {
-    let one = |f: &Finding| {
-        serde_json::json!({
-            "rule": f.rule, "metric": f.metric, "verdict": word(f).to_lowercase(), "value": f.value, "runs": f.runs,
-            "baseline": f.baseline, "baseline_runs": f.baseline_runs, "bound": f.bound, "chance": f.chance, "why": f.why,
-            "look_at": f.look_at, "shift": f.shift.map(|shift| shift.estimate),
-            "shift_low": f.shift.and_then(|shift| shift.interval).map(|[low, _]| low),
-            "shift_high": f.shift.and_then(|shift| shift.interval).map(|[_, high]| high),
-        })
-    };
-    Ok(serde_json::to_string_pretty(&findings.iter().map(one).collect::<Vec<_>>())? + "\n")
+    Ok(format!("{:#}\n", table(&findings.iter().collect::<Vec<_>>(), false).json()))
 }
 
 /// JUnit XML: a rule is a test, one that is undecided is skipped.
@@ -209,40 +216,14 @@ pub fn junit(findings: &[Finding]) -> String {
     .ok();
     for f in findings {
         let what = sentence(f);
-        write!(out, "  <testcase classname=\"{}\" name=\"{}\">", escaped(&f.metric), escaped(&f.rule)).ok();
+        write!(out, "  <testcase classname=\"{}\" name=\"{}\">", xml(&f.metric), xml(&f.rule)).ok();
         match f.verdict {
-            Verdict::Failed if !f.is_warning => write!(out, "<failure message=\"{}\"/>", escaped(&what)).ok(),
-            Verdict::Undecided => write!(out, "<skipped message=\"{}\"/>", escaped(&what)).ok(),
-            _ => write!(out, "<system-out>{}</system-out>", escaped(&what)).ok(),
+            Verdict::Failed if !f.is_warning => write!(out, "<failure message=\"{}\"/>", xml(&what)).ok(),
+            Verdict::Undecided => write!(out, "<skipped message=\"{}\"/>", xml(&what)).ok(),
+            _ => write!(out, "<system-out>{}</system-out>", xml(&what)).ok(),
         };
         out.push_str("</testcase>\n");
     }
     out.push_str("</testsuite>\n");
     out
-}
-
-/// Text within XML. Characters that XML cannot have are replaced.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c if c.is_control() || matches!(c, '\u{FFFE}' | '\u{FFFF}') => out.push('\u{FFFD}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_of_types_are_text_in_xml() {
-        assert_eq!(escaped("List<\"a\"&\u{1}>"), "List&lt;&quot;a&quot;&amp;\u{FFFD}&gt;");
-    }
 }

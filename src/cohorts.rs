@@ -1,23 +1,24 @@
 //! `tracequet cohorts`: how many of the bytes of each collection are alive after each later one.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
 use tracequet::analyze::cohort::{CohortRow, TABLES, UNKNOWN_BIRTH, cohorts};
+use tracequet::analyze::present::units::size;
+use tracequet::analyze::present::{Answer, Cell, Column, Document, Format, Table, numbers, words};
 
+use super::answer::FormatArgs;
+use super::asked::AskedArgs;
 use super::opened;
-use super::output::{Outcome, print_result};
-use super::text::{Columns, size};
+use super::output::Outcome;
 
 /// Examples of the command line.
 pub const EXAMPLES: &str = "\
 Examples:
   tracequet cohorts app.nettrace
   tracequet cohorts app --all
-  tracequet cohorts app --csv > gc_cohort.csv
+  tracequet cohorts app --format csv > gc_cohort.csv
   duckdb -c \"SELECT gc_id - born_gc_id AS age, sum(alive_bytes) FROM 'gc_cohort.csv' GROUP BY ALL ORDER BY age\"";
 
 /// Collections after which bytes are shown.
@@ -34,48 +35,51 @@ pub struct CohortsArgs {
     /// All cohorts, not only the largest
     #[arg(long)]
     pub all: bool,
-    /// Recording in a dataset of several: its trace_id
-    #[arg(long, value_name = "KEY")]
-    pub trace: Option<String>,
-    /// Print a JSON array with a row for each cohort, collection and generation
-    #[arg(long, conflicts_with = "csv")]
-    pub json: bool,
-    /// Print the same rows as CSV: born_gc_id, gc_id, generation, alive_bytes, unknown_bytes
-    #[arg(long)]
-    pub csv: bool,
+    #[command(flatten)]
+    pub asked: AskedArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 /// Answers from a dataset, or from a recording that is converted for it.
 pub fn run(args: &CohortsArgs) -> anyhow::Result<Outcome> {
-    let opened = opened::open(&args.input, &TABLES)?;
-    let recording = opened.dataset.recording(args.trace.as_deref())?;
-    let text = if args.json {
-        let mut rows = Vec::new();
-        cohorts(&recording, |gc| rows.extend(gc.iter().map(row_json)))?;
-        serde_json::to_string_pretty(&rows)? + "\n"
-    } else if args.csv {
-        let mut out = String::from("born_gc_id,gc_id,generation,alive_bytes,unknown_bytes\n");
-        cohorts(&recording, |gc| gc.iter().for_each(|row| csv(row, &mut out)))?;
-        out
-    } else {
-        let mut curves = Curves::default();
-        cohorts(&recording, |gc| curves.add(gc))?;
-        curves.text(args.all)
-    };
-    Outcome::with_losses(opened.losses).printed(print_result(&text))
+    let opened = opened::open(&args.input, &TABLES, &args.asked, args.asked.request().unhashed(true))?;
+    let recording = opened.dataset.recording(args.asked.trace())?;
+    let mut answer =
+        Cohorts { all: args.all, curves: Curves::default(), rows: Table::new("cohorts", &ROW.map(Column::raw)) };
+    // Rows are only held for programs: a long recording has millions.
+    let is_for_people = matches!(args.format.format(), Format::Text | Format::Markdown);
+    cohorts(&recording, |gc| match is_for_people {
+        true => answer.curves.add(gc),
+        false => gc.iter().for_each(|row| answer.rows.row(cells(row))),
+    })?;
+    args.format.print(&answer, Outcome::with_losses(opened.losses))
 }
 
-fn row_json(row: &CohortRow) -> serde_json::Value {
-    json!({
-        "born_gc_id": row.born_gc_id, "gc_id": row.gc_id, "generation": row.generation,
-        "alive_bytes": row.alive_bytes, "unknown_bytes": row.unknown_bytes,
-    })
+/// A row for each cohort, collection and generation.
+const ROW: [&str; 5] = ["born_gc_id", "gc_id", "generation", "alive_bytes", "unknown_bytes"];
+
+fn cells(row: &CohortRow) -> [Cell; 5] {
+    let CohortRow { born_gc_id, gc_id, generation, alive_bytes, unknown_bytes, .. } = *row;
+    let id = |id: u32| Cell::id(u64::from(id));
+    let generation = Cell::id(generation.map(u64::from));
+    [id(born_gc_id), id(gc_id), generation, Cell::size(alive_bytes), Cell::size(unknown_bytes)]
 }
 
-fn csv(row: &CohortRow, out: &mut String) {
-    let generation = row.generation.map(|generation| generation.to_string()).unwrap_or_default();
-    let CohortRow { born_gc_id, gc_id, alive_bytes, unknown_bytes, .. } = row;
-    writeln!(out, "{born_gc_id},{gc_id},{generation},{alive_bytes},{unknown_bytes}").ok();
+struct Cohorts {
+    all: bool,
+    curves: Curves,
+    rows: Table,
+}
+
+impl Answer for Cohorts {
+    fn document(&self) -> Document {
+        self.curves.document(self.all)
+    }
+
+    fn rows(&self) -> Table {
+        self.rows.clone()
+    }
 }
 
 /// Alive and unknown bytes of each cohort, over the collections.
@@ -106,46 +110,37 @@ impl Curves {
         Some(self.cohorts.get(&born)?.get(&place).copied().unwrap_or_default())
     }
 
-    fn text(&self, all: bool) -> String {
+    fn document(&self, all: bool) -> Document {
         let mut born: Vec<u32> = self.cohorts.keys().copied().filter(|born| *born != UNKNOWN_BIRTH).collect();
-        let mut out = String::from(
-            "Bytes allocated before a collection, and how many of them are alive after it and after later ones\n\n",
-        );
-        let mut columns = Columns::new(&[
-            ">born before",
-            ">after it",
-            ">+1",
-            ">+2",
-            ">+5",
-            ">+10",
-            ">+20",
-            ">+50",
-            ">at the end",
-            ">unknown",
-        ]);
+        let mut out = Document::default();
+        out.line("Bytes allocated before a collection, and how many of them are alive after it and after later ones");
+        out.gap();
+        let heads =
+            ["after it", "+1", "+2", "+5", "+10", "+20", "+50", "at the end", "unknown"].map(|name| numbers(name, ""));
+        let mut table = Table::new("cohorts", &[&[words("born before", "")], &heads[..]].concat());
         let rest = if all { 0 } else { born.len().saturating_sub(SHOWN) };
         if rest > 0 {
             born.sort_by_key(|born| std::cmp::Reverse(self.at(*born, 0)));
             born.truncate(SHOWN);
             born.sort_unstable();
         }
-        let cell = |sums: Option<(u64, u64)>| sums.map_or_else(|| "-".into(), |(alive, _)| size(alive));
         for born in &born {
-            let [a, b, c, d, e, f, g] = AGES.map(|age| cell(self.at(*born, age)));
-            let end = self.last(*born);
-            let unknown = if end.1 > 0 { size(end.1) } else { String::new() };
-            columns.row([format!("gc {born}"), a, b, c, d, e, f, g, size(end.0), unknown]);
+            let ages = AGES.map(|age| Cell::size(self.at(*born, age).map(|(alive, _)| alive)));
+            let (end, unknown) = self.last(*born);
+            let unknown = Cell::size(Some(unknown).filter(|unknown| *unknown > 0));
+            let name = Cell::words(format!("gc {born}"));
+            table.row([&[name], &ages[..], &[Cell::size(end), unknown]].concat());
         }
-        let [a, b, c, d, e, f, g] = AGES.map(|age| self.share(age));
-        columns.row(["in all".into(), a, b, c, d, e, f, g, String::new(), String::new()]);
-        columns.print(&mut out);
+        let shares = AGES.map(|age| Cell::share(self.share(age)));
+        table.row([&[Cell::words("in all")], &shares[..], &[Cell::Missing, Cell::Missing]].concat());
+        out.table(table);
         if rest > 0 {
-            writeln!(out, "  and {rest} smaller ones (--all)").ok();
+            out.note(format!("and {rest} smaller ones (--all)"));
         }
         let (unborn, unknown) = self.last(UNKNOWN_BIRTH);
         if unborn > 0 || unknown > 0 {
             let text = "at the end is as old as the recording, or older, or of unknown age";
-            writeln!(out, "  {} {text}", size(unborn.saturating_add(unknown))).ok();
+            out.note(format!("{} {text}", size(unborn.saturating_add(unknown))));
         }
         out
     }
@@ -158,13 +153,13 @@ impl Curves {
     }
 
     /// The share that is alive at an age, of all cohorts that the recording follows so long.
-    fn share(&self, age: usize) -> String {
+    fn share(&self, age: usize) -> Option<f64> {
         let (mut first, mut then) = (0u64, 0u64);
         for born in self.cohorts.keys().filter(|born| **born != UNKNOWN_BIRTH) {
             if let (Some((whole, _)), Some((left, _))) = (self.at(*born, 0), self.at(*born, age)) {
                 (first, then) = (first.saturating_add(whole), then.saturating_add(left));
             }
         }
-        if first == 0 { "-".into() } else { format!("{:.0} %", then as f64 * 100.0 / first as f64) }
+        Some(then as f64 / first as f64).filter(|_| first > 0)
     }
 }

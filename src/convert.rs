@@ -27,7 +27,7 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
         Step::Done { input, done } => {
             bar.done(input, done);
             if as_lines && printing.is_ok() {
-                printing = json::recording(done).and_then(|line| print_result(&line));
+                printing = print_result(&json::recording(done));
             }
         }
         Step::Note(note) => notes.push(note.to_owned()),
@@ -41,7 +41,7 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
     match as_lines {
         true => {
             note_failures(&summary)?;
-            outcome(&summary).printed(printing.and_then(|()| print_result(&json::several(&summary)?)))
+            outcome(&summary).printed(printing.and_then(|()| print_result(&json::several(&summary))))
         }
         false => print(&summary, as_json, quiet),
     }
@@ -51,7 +51,7 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
 pub fn print(summary: &Summary, as_json: bool, quiet: bool) -> anyhow::Result<Outcome> {
     note_failures(summary)?;
     outcome(summary).printed(match (as_json, quiet) {
-        (true, _) => print_result(&json::summary(summary)?),
+        (true, _) => print_result(&json::summary(summary)),
         (false, false) => print_note(&text(summary)),
         (false, true) => Ok(()),
     })
@@ -245,7 +245,7 @@ fn one_input(out: &mut String, input: &InputSummary) {
     out.push_str("  LOSSES\n");
     let before = out.len();
     for p in input.problems.iter().filter(|p| p.severity > Severity::Info) {
-        out.push_str(&format!("    {}\n", problem(p)));
+        out.push_str(&format!("    {}\n", problem(p).in_text()));
     }
     if out.len() == before {
         out.push_str("    the recording does not reach its end mark\n");

@@ -2,16 +2,18 @@
 //! repair.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use tracequet::Error;
+use tracequet::analyze::present::units::count;
+use tracequet::analyze::present::{Cell, Column, Table, clean, numbers, words};
 use tracequet::dataset::read::{Dataset, Found, TableFile, What};
 
+use super::answer::FormatArgs;
 use super::output::{Outcome, print_note, print_result};
 use super::stored::{self, OpenDataset};
-use super::text::{Columns, clean, count};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +36,7 @@ pub struct DatasetArgs {
 #[derive(Debug, Subcommand)]
 pub enum DatasetCommand {
     /// List the recordings, with their labels, and those that could not be read
-    List(OfDataset),
+    List(ListArgs),
     /// Remove recordings with all their files
     Remove(RemoveArgs),
     /// Change the labels of recordings
@@ -54,6 +56,15 @@ pub struct OfDataset {
     /// Dataset
     #[arg(value_name = "DATASET")]
     pub dataset: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct ListArgs {
+    /// Dataset
+    #[arg(value_name = "DATASET")]
+    pub dataset: PathBuf,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 #[derive(Debug, Args)]
@@ -139,7 +150,7 @@ fn grace(text: &str) -> Result<Duration, String> {
 /// Does what the subcommand says.
 pub fn run(args: &DatasetArgs) -> anyhow::Result<Outcome> {
     match &args.command {
-        DatasetCommand::List(of) => list(&stored::dataset_or_folder(&of.dataset)?.dataset, &of.dataset),
+        DatasetCommand::List(args) => list(&stored::dataset_or_folder(&args.dataset)?.dataset, args),
         DatasetCommand::Verify(of) => verify(&stored::dataset_or_folder(&of.dataset)?),
         DatasetCommand::Remove(args) => {
             tracequet::remove(&args.dataset, &args.keys)?;
@@ -159,32 +170,56 @@ pub fn run(args: &DatasetArgs) -> anyhow::Result<Outcome> {
 }
 
 /// Exit code 2 when an entry is damaged.
-fn list(dataset: &Dataset, input: &Path) -> anyhow::Result<Outcome> {
-    let mut out = String::new();
-    let mut columns = Columns::new(&["trace_id", "status", "start", ">events", ">lost", "labels", "path"]);
+fn list(dataset: &Dataset, args: &ListArgs) -> anyhow::Result<Outcome> {
+    let is_damaged = stored::note_damaged(dataset, &args.dataset)?;
+    args.format.print(&listed(dataset), Outcome::with_losses(is_damaged))
+}
+
+/// The recordings of a dataset, and those that could not be read.
+fn listed(dataset: &Dataset) -> Table {
+    let columns = [
+        words("trace_id", "").key("trace_id"),
+        words("status", "").key("status"),
+        words("start", "").key("start"),
+        numbers("events", "").key("event_count"),
+        numbers("lost", "").key("dropped_event_count"),
+        words("labels", "").key("labels"),
+        words("path", "").key("path"),
+        Column::raw("error"),
+    ];
     let labels = |labels: &std::collections::BTreeMap<String, String>| {
         let all: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        clean(&all.join(" "))
+        Cell::text(&all.join(" "))
     };
+    let mut table = Table::new("recordings", &columns);
     for r in dataset.recordings() {
-        columns.row([
-            clean(&r.trace_id),
-            clean(&r.status),
-            clean(&r.start),
-            count(r.events),
-            count(r.dropped_events),
+        table.row([
+            Cell::text(&r.trace_id),
+            Cell::text(&r.status),
+            Cell::text(&r.start),
+            Cell::count(r.events),
+            Cell::count(r.dropped_events),
             labels(&r.labels),
-            clean(&r.path.to_string_lossy()),
+            Cell::text(&r.path.to_string_lossy()),
+            Cell::Missing,
         ]);
     }
     for f in dataset.failed() {
-        let none = String::new;
-        let path = format!("{}: {}", f.path.display(), f.error);
-        columns.row([clean(&f.trace_id), "failed".into(), none(), none(), none(), labels(&f.labels), clean(&path)]);
+        let path = Cell::text(&f.path.to_string_lossy());
+        let [start, events, lost] = [Cell::Missing, Cell::Missing, Cell::Missing];
+        let shown = Cell::sentence(&format!("{}: {}", f.path.display(), f.error));
+        table.row([
+            Cell::text(&f.trace_id),
+            Cell::words("failed"),
+            start,
+            events,
+            lost,
+            labels(&f.labels),
+            path.shown_as(shown),
+            Cell::text(&f.error),
+        ]);
     }
-    columns.print(&mut out);
-    let is_damaged = stored::note_damaged(dataset, input)?;
-    Outcome::with_losses(is_damaged).printed(print_result(&out))
+    table
 }
 
 fn label(args: &LabelArgs) -> anyhow::Result<Outcome> {
@@ -212,12 +247,12 @@ fn expire(args: &ExpireArgs) -> anyhow::Result<Outcome> {
     };
     let gone = tracequet::expire(&args.dataset, &wanted)?;
     let mut out = String::new();
-    let mut columns = Columns::new(&["trace_id", "start", ">bytes"]);
+    let mut table = Table::new("expired", &[words("trace_id", ""), words("start", ""), numbers("bytes", "")]);
     for one in &gone {
-        columns.row([clean(&one.trace_id), clean(&one.start), count(one.bytes)]);
+        table.row([Cell::text(&one.trace_id), Cell::text(&one.start), Cell::count(one.bytes)]);
     }
     if !gone.is_empty() {
-        columns.print(&mut out);
+        out += &table.text(usize::MAX);
     }
     let what = match (args.dry_run, args.keep_tables.is_empty()) {
         (false, true) => "removed",

@@ -6,13 +6,13 @@ use serde_json::{Value as Json, json};
 use tracequet::analyze::diff::{
     Absent, Difference, FindingChange, Measured, MetricChange, MetricRow, Per, Row, Section, Side, SideFinding, Value,
 };
+use tracequet::analyze::present::code;
 use tracequet::analyze::samples::median;
-use tracequet::report::changes::{amount, own_method, side_of, signed, title, way};
+use tracequet::report::changes::{amount, own_method, side_of, title, way};
 
 use super::check_report;
 use super::compared::Compared;
 use super::heap_diff::{self, HeapChange};
-use super::markdown::code;
 use super::names::Names;
 use super::stats::shown;
 use super::text::{Color, Columns, clean, count, counted, duration, wrapped};
@@ -24,9 +24,6 @@ const VERSION: u32 = 2;
 const ROWS: usize = 30;
 const LEAST_ROWS: usize = 3;
 const MOST_ROWS: usize = 10;
-
-/// Types of a heap that are shown without --all, where nothing else is.
-const MOST_TYPES: usize = 25;
 
 /// What there is to say.
 pub struct Report {
@@ -84,7 +81,7 @@ impl Report {
             let what = way(change.what, change.toward).replace('_', " ");
             let (own, sentence) = (own.map_or_else(none, clean), clean(sentence));
             let (base, new) = (side(&change.base), side(&change.new));
-            [what, base, new, chance(change.chance), change.rule.clone(), own, sentence, none()]
+            [what, base, new, chance(change.chance), clean(&change.rule), own, sentence, none()]
         };
         let rows: Vec<[String; 8]> = all.iter().filter(|change| self.all || !change.is_noise).map(cells).collect();
         Part {
@@ -93,7 +90,7 @@ impl Report {
             heads: ["", "before", "now", ">chance", "rule", "own method", "sentence", ""],
             noise: all.len() - rows.len(),
             rows,
-            names: &[5, 6],
+            names: &[4, 5, 6],
             below: Vec::new(),
         }
     }
@@ -136,12 +133,14 @@ impl Report {
         let cells = |row: &Row| {
             let value = |value: Option<Value>| value.and_then(|value| value.per(per));
             let (before, now) = (value(row.base), value(row.new));
-            let shown =
-                |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| amount(section.unit, per, value));
+            let shown = |value: Option<f64>| {
+                value.map_or_else(|| "-".to_owned(), |value| amount(section.unit, per, value).to_string())
+            };
             let beside = row.place.method.as_ref().or(row.place.type_name.as_ref());
             let share = row.new.or(row.base).and_then(|value| value.share);
             [
-                row.change.map_or_else(|| "-".to_owned(), |change| signed(section.unit, per, change)),
+                row.change
+                    .map_or_else(|| "-".to_owned(), |change| amount(section.unit, per, change).change().to_string()),
                 check_report::change(before, now),
                 shown(before),
                 shown(now),
@@ -206,11 +205,11 @@ impl Report {
 
 fn heap(change: &HeapChange, all: bool) -> Part {
     let rows = change.types.iter().filter(|change| all || !change.is_noise());
-    let rows: Vec<[String; 8]> = rows.map(heap_diff::cells).collect();
+    let rows: Vec<[String; 8]> = rows.map(|change| heap_diff::cells(change).map(|cell| cell.in_text())).collect();
     Part {
         title: "Heap",
         head: heap_diff::head(change),
-        heads: heap_diff::HEADS,
+        heads: [">bytes", ">%", ">objects", ">retained", ">before", ">now", ">chance", "type"],
         noise: change.types.len() - rows.len(),
         rows,
         names: &[7],
@@ -258,13 +257,6 @@ pub fn text(report: &Report, width: usize) -> String {
     out
 }
 
-/// What grew between two heap dumps, for `tracequet heap --base`.
-pub fn heap_text(change: &HeapChange, all: bool, width: usize) -> String {
-    let mut out = String::new();
-    heap(change, all).print(if all { usize::MAX } else { MOST_TYPES }, false, width, &mut out);
-    out
-}
-
 impl Part {
     fn print(&self, room: usize, is_colored: bool, width: usize, out: &mut String) {
         wrapped(&heading(self), width).for_each(|line| out.push_str(&format!("{line}\n")));
@@ -291,7 +283,9 @@ pub fn markdown(report: &Report) -> String {
     let parts = report.parts();
     let room = room(&parts, report.all);
     for part in &parts {
-        writeln!(out, "\n**{}**\n", heading(part).replace('|', "\\|")).ok();
+        // Sentences about heaps have names of recordings.
+        let heading = if part.title == "Heap" { code(&heading(part)) } else { heading(part).replace('|', "\\|") };
+        writeln!(out, "\n**{heading}**\n").ok();
         let rows = || part.rows.iter().take(room);
         if !part.rows.is_empty() {
             let used: Vec<usize> =

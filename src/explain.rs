@@ -1,20 +1,20 @@
 //! `tracequet explain`: what is wrong in recordings, the most important first.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use tracequet::analyze::findings::{self, Finding, Findings, Verdict};
 use tracequet::analyze::heap;
+use tracequet::analyze::present::units::counted;
+use tracequet::analyze::present::{Answer, Cell, Column, Document, Sentence, Table, Unit};
 use tracequet::dataset::read::{Dataset, Recording};
 
-use super::markdown::code;
+use super::answer::FormatArgs;
+use super::asked::AskedArgs;
 use super::opened;
-use super::output::{Outcome, print_result};
+use super::output::Outcome;
 use super::own::OwnArgs;
-use super::terminal;
-use super::text::{clean, counted};
 
 pub const ABOUT: &str = "\
 Says what is wrong in a recording, or in each recording of a dataset: the most important first, with its figure, your own method that \
@@ -25,6 +25,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   tracequet explain app.nettrace
   tracequet explain app.nettrace --own 'Shop*' --all
+  tracequet explain machine.etl --process Shop.exe
   tracequet explain lake --format markdown --fail-on warning";
 
 /// Findings that are shown without --all.
@@ -35,9 +36,8 @@ pub struct ExplainArgs {
     /// Dataset (a directory) or recording
     #[arg(value_name = "IN")]
     pub input: PathBuf,
-    /// Form of the output
-    #[arg(long, value_enum, default_value_t = ExplainFormat::Text)]
-    pub format: ExplainFormat,
+    #[command(flatten)]
+    pub format: FormatArgs,
     /// Show all rules, those that find nothing, too, and the queries
     #[arg(long)]
     pub all: bool,
@@ -52,16 +52,6 @@ pub struct ExplainArgs {
     pub trace: Option<String>,
     #[command(flatten)]
     pub own: OwnArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExplainFormat {
-    /// For reading
-    Text,
-    /// For programs: an array of recordings
-    Json,
-    /// For documents and job summaries
-    Markdown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -115,7 +105,7 @@ impl Explained {
         let id = finding.process_id;
         let is_other = |other: &Finding| ![0, id].contains(&other.process_id);
         match self.processes.get(&id) {
-            Some(name) => Some(format!("{} ({id})", clean(name))),
+            Some(name) => Some(format!("{name} ({id})")),
             None => (id > 0 && self.findings.iter().any(is_other)).then(|| format!("process {id}")),
         }
     }
@@ -128,26 +118,24 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
     tables.extend(heap::TABLES);
     tables.sort_unstable();
     tables.dedup();
-    let opened = opened::open_explained(&args.input, &tables, &[], args.own.patterns())?;
-    let mut all = Vec::new();
+    let asked = AskedArgs { own: args.own.clone(), ..AskedArgs::default() };
+    let request = asked.request().lifetimes(tracequet::LIFETIMES);
+    let opened = opened::open(&args.input, &tables, &asked, request)?;
+    let mut answer = Explanation { everything: args.all, all: Vec::new() };
     for recording in recordings(&opened.dataset, args.trace.as_deref())? {
         let mut explained = Explained::of(&recording, args.process.as_deref())?;
         let input = tracequet::trace::source::store::shown(&args.input).display().to_string();
         explained.findings.iter_mut().for_each(|finding| finding.next_step = finding.command(&input));
-        all.push(explained);
+        answer.all.push(explained);
     }
-    let printed = match args.format {
-        ExplainFormat::Text => text(&all, args.all, terminal::width()),
-        ExplainFormat::Json => json(&all)?,
-        ExplainFormat::Markdown => markdown(&all, args.all),
-    };
     let least = args.fail_on.map(|fail_on| match fail_on {
         FailOn::Info => Verdict::Info,
         FailOn::Warning => Verdict::Warning,
     });
-    let fails = least.is_some_and(|least| all.iter().flat_map(|one| &one.findings).any(|found| found.verdict >= least));
+    let fails =
+        least.is_some_and(|least| answer.all.iter().flat_map(|one| &one.findings).any(|found| found.verdict >= least));
     let outcome = if fails { Outcome::RuleBroken } else { Outcome::with_losses(opened.losses) };
-    outcome.printed(print_result(&printed))
+    args.format.print(&answer, outcome)
 }
 
 /// The recording of a key, or all that could be read.
@@ -197,74 +185,82 @@ fn first(mut found: Vec<&Finding>) -> Vec<&Finding> {
     found
 }
 
-fn text(all: &[Explained], everything: bool, width: usize) -> String {
-    let mut out = Lines { text: String::new(), width };
-    for explained in all {
-        let Explained { trace_id, findings, .. } = explained;
-        writeln!(out, "{}: {}", clean(trace_id), verdict(findings)).ok();
-        let one = |out: &mut Lines, finding: &Finding, everything| {
-            one(out, finding, explained.process_of(finding), everything);
-        };
-        let (of_program, of_recording) = of_interest(findings);
-        let more = of_program.len();
-        let shown = if everything { of_program } else { first(of_program) };
-        let more = more.saturating_sub(shown.len()) as u64;
-        shown.into_iter().for_each(|finding| one(&mut out, finding, everything));
-        if more > 0 {
-            writeln!(out, "\n{more} more worth a look: --all shows them").ok();
-        }
-        if !of_recording.is_empty() {
-            writeln!(out, "\nAbout the recording, which makes what is said above less certain").ok();
-        }
-        of_recording.into_iter().for_each(|finding| one(&mut out, finding, everything));
-        if everything {
-            for finding in findings.iter().filter(|finding| finding.verdict == Verdict::Fine) {
-                one(&mut out, finding, true);
+/// The findings of recordings, and whether all of them are shown.
+struct Explanation {
+    everything: bool,
+    all: Vec<Explained>,
+}
+
+impl Answer for Explanation {
+    fn document(&self) -> Document {
+        let mut out = Document::default();
+        for explained in &self.all {
+            let Explained { trace_id, findings, .. } = explained;
+            out.heading(Sentence::default().text(trace_id).words(format!(": {}", verdict(findings))));
+            let one = |out: &mut Document, finding: &Finding, everything| {
+                one(out, finding, explained.process_of(finding), everything);
+            };
+            let (of_program, of_recording) = of_interest(findings);
+            let more = of_program.len();
+            let shown = if self.everything { of_program } else { first(of_program) };
+            let more = more.saturating_sub(shown.len());
+            shown.into_iter().for_each(|finding| one(&mut out, finding, self.everything));
+            if more > 0 {
+                out.gap();
+                out.line(format!("{more} more worth a look: --all shows them"));
             }
+            if !of_recording.is_empty() {
+                out.heading("About the recording, which makes what is said above less certain");
+            }
+            of_recording.into_iter().for_each(|finding| one(&mut out, finding, self.everything));
+            let fine = findings.iter().filter(|finding| self.everything && finding.verdict == Verdict::Fine);
+            fine.for_each(|finding| one(&mut out, finding, true));
+            not_judged(&mut out, findings, self.everything);
         }
-        not_judged(&mut out, findings, everything);
+        out
     }
-    out.text
-}
 
-/// Text for a terminal.
-struct Lines {
-    text: String,
-    /// Columns, at which sentences are folded.
-    width: usize,
-}
+    fn rows(&self) -> Table {
+        rows(&self.all)
+    }
 
-impl Write for Lines {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        self.text.write_str(text)
+    /// An array of recordings.
+    fn json(&self) -> serde_json::Value {
+        let recording = |one: &Explained| serde_json::json!({ "trace_id": one.trace_id, "findings": rows(std::slice::from_ref(one)).json() });
+        self.all.iter().map(recording).collect()
     }
 }
 
-fn one(out: &mut Lines, finding: &Finding, process: Option<String>, everything: bool) {
-    let process = process.map_or_else(String::new, |process| format!(", {process}"));
-    let verdict = finding.verdict.word().to_uppercase();
-    let head = format!("{verdict}{}  {}: {}{process}", score(finding), clean(&finding.rule), clean(finding.title()));
-    writeln!(out, "\n{head}").ok();
-    fold(out, "  ", &clean(&finding.sentence));
+fn one(out: &mut Document, finding: &Finding, process: Option<String>, everything: bool) {
+    let score = Cell::number(finding.score, Unit::Score).in_text();
+    let verdict = format!("{} {score}", finding.verdict.word().to_uppercase());
+    let mut head = Sentence::from(format!("{}  ", verdict.trim_end())).text(&finding.rule).words(": ");
+    head = head.cell(title(finding));
+    if let Some(process) = process {
+        head = head.words(", ").text(&process);
+    }
+    out.heading(head);
+    out.fact("  ", Cell::sentence(&finding.sentence));
     let place = place(finding);
-    if !place.is_empty() {
-        fold(out, "  where:  ", &clean(&place.join(", ")));
+    if let Some((first, more)) = place.split_first() {
+        let all = more.iter().fold(Sentence::default().text(first), |all, more| all.words(", ").text(more));
+        out.fact("  where:  ", all);
     }
     if let Some(cause) = &finding.cause_rule {
-        fold(out, "  cause:  ", &clean(cause));
+        out.fact("  cause:  ", Cell::text(cause));
     }
     if finding.verdict >= Verdict::Info {
-        fold(out, "  change: ", &clean(finding.advice()));
-        fold(out, "  look closer: ", &clean(&finding.next_step));
+        out.fact("  change: ", finding.advice());
+        out.fact("  look closer: ", Cell::sentence(&finding.next_step));
     }
     if let Some(sql) = finding.evidence_sql.as_ref().filter(|_| everything) {
-        writeln!(out, "  rows: {}", clean(sql)).ok();
+        out.fact("  rows: ", Cell::sentence(sql));
     }
 }
 
-/// A score without its fraction, so that one below a limit does not read as the limit.
-fn score(finding: &Finding) -> String {
-    finding.score.map_or(String::new(), |score| format!(" {}", score.floor()))
+/// The title of its rule; the name of one that this version does not have is a text of the dataset.
+fn title(finding: &Finding) -> Cell {
+    findings::rule(&finding.rule).map_or_else(|| Cell::text(&finding.rule), |rule| Cell::words(rule.title))
 }
 
 /// Where it is: the user's method, and what it is about unless the sentence says it.
@@ -274,7 +270,7 @@ fn place(finding: &Finding) -> Vec<&str> {
 }
 
 /// Rules without a verdict, by how the events for them are recorded.
-fn not_judged(out: &mut Lines, findings: &[Finding], everything: bool) {
+fn not_judged(out: &mut Document, findings: &[Finding], everything: bool) {
     let without = |verdict| findings.iter().filter(move |finding| finding.verdict == verdict);
     let mut steps: Vec<(&str, Vec<&str>)> = Vec::new();
     for finding in without(Verdict::NotRecorded) {
@@ -284,108 +280,75 @@ fn not_judged(out: &mut Lines, findings: &[Finding], everything: bool) {
         }
     }
     if !steps.is_empty() {
-        writeln!(out, "\nNot recorded, or none seen").ok();
+        out.heading("Not recorded, or none seen");
         for (step, rules) in steps {
-            fold(out, "  ", &format!("{}: {}", clean(&rules.join(", ")), clean(step)));
+            out.note(Sentence::from(Cell::sentence(&rules.join(", "))).words(": ").cell(Cell::sentence(step)));
         }
     }
     let few: Vec<&Finding> = without(Verdict::TooLittle).collect();
     if few.is_empty() {
         return;
     }
-    writeln!(out, "\nToo little for a verdict").ok();
+    out.heading("Too little for a verdict");
     if !everything {
-        return fold(out, "  ", &few.iter().map(|finding| finding.rule.as_str()).collect::<Vec<_>>().join(", "));
+        let rules: Vec<&str> = few.iter().map(|finding| finding.rule.as_str()).collect();
+        return out.note(Cell::sentence(&rules.join(", ")));
     }
-    for finding in few {
-        fold(out, "  ", &format!("{}: {}", finding.rule, clean(&finding.sentence)));
-    }
+    few.iter()
+        .for_each(|one| out.note(Sentence::default().text(&one.rule).words(": ").cell(Cell::sentence(&one.sentence))));
 }
 
-/// Writes words below each other, each line behind `head` or as much space.
-fn fold(out: &mut Lines, head: &str, text: &str) {
-    let room = out.width.saturating_sub(head.len());
-    let mut line = String::new();
-    let mut lead = head.to_owned();
-    for word in text.split(' ') {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-            writeln!(out, "{lead}{line}").ok();
-            lead = " ".repeat(head.len());
-            line.clear();
+/// A row for each finding.
+fn rows(all: &[Explained]) -> Table {
+    let columns = [
+        "trace_id",
+        "rule",
+        "process_id",
+        "process",
+        "verdict",
+        "score",
+        "figure",
+        "unit",
+        "info_limit",
+        "warning_limit",
+        "title",
+        "advice",
+        "of_recording",
+        "subject",
+        "own_method",
+        "sentence",
+        "cause_rule",
+        "evidence_sql",
+        "next_step",
+        "doc",
+    ];
+    let mut table = Table::new("findings", &columns.map(Column::raw));
+    for Explained { trace_id, findings, processes } in all {
+        for finding in findings {
+            let number = |value| Cell::in_unit(value, &finding.unit);
+            table.row([
+                Cell::text(trace_id),
+                Cell::text(&finding.rule),
+                Cell::id(finding.process_id),
+                Cell::optional(processes.get(&finding.process_id).map(String::as_str)),
+                Cell::words(finding.verdict.word()),
+                Cell::number(finding.score, Unit::Score),
+                number(finding.figure),
+                Cell::text(&finding.unit),
+                number(Some(finding.info_limit)),
+                number(Some(finding.warning_limit)),
+                title(finding),
+                Cell::words(finding.advice()),
+                Cell::Flag(finding.is_of_recording(), ""),
+                Cell::optional(finding.subject.as_deref()),
+                Cell::optional(finding.own_method.as_deref()),
+                Cell::text(&finding.sentence),
+                Cell::optional(finding.cause_rule.as_deref()),
+                Cell::optional(finding.evidence_sql.as_deref()),
+                Cell::text(&finding.next_step),
+                Cell::text(&finding.doc),
+            ]);
         }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
     }
-    writeln!(out, "{lead}{line}").ok();
-}
-
-fn markdown(all: &[Explained], everything: bool) -> String {
-    let mut out = String::new();
-    for explained in all {
-        let Explained { trace_id, findings, .. } = explained;
-        writeln!(out, "**{}**: {}\n", code(trace_id), verdict(findings)).ok();
-        let least = if everything { Verdict::NotRecorded } else { Verdict::Info };
-        let shown: Vec<&Finding> = findings.iter().filter(|finding| finding.verdict >= least).collect();
-        if shown.is_empty() {
-            continue;
-        }
-        out.push_str("| | score | rule | what is wrong | where | what to change | look closer |\n");
-        out.push_str("|---|---:|---|---|---|---|---|\n");
-        for finding in shown {
-            let (word, score, rule) = (finding.verdict.word(), score(finding), code(&finding.rule));
-            let what = format!("{}: {}", finding.title(), finding.sentence);
-            let process = explained.process_of(finding);
-            let place = process.iter().chain(&finding.own_method).chain(&finding.subject).map(|place| code(place));
-            let place = place.collect::<Vec<_>>().join(", ");
-            let (what, closer) = (code(&what), code(&finding.next_step));
-            writeln!(
-                out,
-                "| {word} | {} | {rule} | {what} | {place} | {} | {closer} |",
-                score.trim(),
-                finding.advice()
-            )
-            .ok();
-        }
-        out.push('\n');
-    }
-    out
-}
-
-fn json(all: &[Explained]) -> anyhow::Result<String> {
-    let one = |explained: &Explained, finding: &Finding| {
-        serde_json::json!({
-            "rule": finding.rule, "process_id": finding.process_id,
-            "process": explained.processes.get(&finding.process_id), "verdict": finding.verdict.word(),
-            "score": finding.score, "figure": finding.figure, "unit": finding.unit,
-            "info_limit": finding.info_limit, "warning_limit": finding.warning_limit,
-            "title": finding.title(), "advice": finding.advice(), "of_recording": finding.is_of_recording(),
-            "subject": finding.subject, "own_method": finding.own_method, "sentence": finding.sentence,
-            "cause_rule": finding.cause_rule, "evidence_sql": finding.evidence_sql,
-            "next_step": finding.next_step, "doc": finding.doc,
-        })
-    };
-    let recording = |explained: &Explained| {
-        serde_json::json!({
-            "trace_id": explained.trace_id,
-            "findings": explained.findings.iter().map(|finding| one(explained, finding)).collect::<Vec<_>>(),
-        })
-    };
-    Ok(serde_json::to_string_pretty(&all.iter().map(recording).collect::<Vec<_>>())? + "\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_folded_and_none_is_lost() {
-        let mut out = Lines { text: String::new(), width: 96 };
-        let text = format!("{} {}", "word ".repeat(40).trim(), "x".repeat(200));
-        fold(&mut out, "  own: ", &text);
-        let out = out.text;
-        assert!(out.lines().all(|line| line.chars().count() <= 96 || line.trim().len() == 200));
-        assert_eq!(out.split_whitespace().skip(1).collect::<Vec<_>>().join(" "), text);
-    }
+    table
 }

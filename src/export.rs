@@ -10,10 +10,11 @@ use tracequet::analyze::profile::perfetto::{self, Timeline};
 use tracequet::analyze::profile::{Choice, Profile, ProfileFormat, What, read_chosen};
 use tracequet::analyze::subjects::processor::Samples;
 use tracequet::dataset::table::schema;
-use tracequet::facts::code::own::OwnCode;
 
-use super::opened;
+use super::asked::AskedArgs;
+use super::opened::{self, Opened};
 use super::output::{Outcome, check_output, create_output, print_note};
+use super::own::OwnArgs;
 use super::text::counted;
 use super::time;
 use tracequet::trace::error::did_you_mean;
@@ -102,6 +103,9 @@ pub struct ExportArgs {
     /// Recording in a dataset of several: its trace_id
     #[arg(long, value_name = "KEY")]
     pub trace: Option<String>,
+    /// Only these processes, by name or id, if IN is a recording [default: all]
+    #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',')]
+    pub process: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -227,7 +231,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
         return Err(Error::Usage("--top chooses among folded stacks, expected --format folded".into()).into());
     }
     check_output(args.output.as_deref(), args.overwrite)?;
-    let opened = opened::open_with_symbols(&args.input, &tables, &args.symbols, args.patterns())?;
+    let opened = args.open(&args.input, &tables)?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
     let mut profile = read_chosen(&recording, &choice)?;
     if args.own.is_some() {
@@ -281,7 +285,7 @@ impl ExportArgs {
         if !matches!(self.format, FormatArg::Folded | FormatArg::Pprof) {
             return Err(Error::Usage("a difference (--base) is written with --format folded or pprof".into()).into());
         }
-        let opened = opened::open_with_symbols(path, &choice.tables(), &self.symbols, self.patterns())?;
+        let opened = self.open(path, &choice.tables())?;
         let mut base = read_chosen(&opened.dataset.recording(None)?, choice)?;
         if base.unit != new.unit && !base.threads.is_empty() {
             let what = "of one recording it is known how far apart its samples are, and of the other it is not, so that they cannot be compared";
@@ -293,9 +297,11 @@ impl ExportArgs {
         Ok((base, opened.losses))
     }
 
-    fn patterns(&self) -> OwnCode {
+    fn open(&self, input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
         let own = self.own.iter().filter(|pattern| !pattern.is_empty()).cloned().collect();
-        OwnCode { own, ..OwnCode::default() }
+        let own = OwnArgs { own, not_own: Vec::new() };
+        let asked = AskedArgs { trace: None, process: self.process.clone(), own };
+        opened::open(input, tables, &asked, asked.request().symbols(self.symbols.iter().cloned()).unhashed(true))
     }
 
     fn choice(&self) -> Choice {

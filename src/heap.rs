@@ -8,14 +8,16 @@ use tracequet::KeepWalk;
 use tracequet::analyze::heap::{
     Explanation, HeapGraph, Retention, Snapshot, Step, TABLES, TypeRow, explain, read, snapshot, snapshots,
 };
-use tracequet::analyze::lifetime::{self, By, Origins, origins};
+use tracequet::analyze::lifetime::{self, By, OriginRow, Origins, origins};
+use tracequet::analyze::present::units::{count, counted, moment, size};
+use tracequet::analyze::present::{Answer, Cell, Column, Document, Sentence, Table, Unit, clean, numbers, words};
 use tracequet::dataset::read::Recording;
 
-use super::diff_report;
+use super::answer::{FormatArgs, first_rows};
+use super::asked::AskedArgs;
 use super::heap_diff::{self, step_json};
-use super::output::{Outcome, print_result};
-use super::text::{Columns, clean, count, counted, moment, size};
-use super::{opened, terminal, values};
+use super::output::Outcome;
+use super::{opened, values};
 
 /// What the command does.
 pub const ABOUT: &str = "Shows a heap dump: types with the number and bytes of their objects, and the bytes that they retain, \
@@ -71,15 +73,13 @@ pub struct HeapArgs {
     /// Show all types and steps
     #[arg(long)]
     pub all: bool,
-    /// Recording in a dataset of several: its trace_id
-    #[arg(long, value_name = "KEY")]
-    pub trace: Option<String>,
+    #[command(flatten)]
+    pub asked: AskedArgs,
     /// Memory limit for the graph: 48 bytes for an object or root, 8 bytes for a reference; a larger heap is refused
     #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = values::size)]
     pub memory: u64,
-    /// Print one JSON object, with all types
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -103,8 +103,9 @@ pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
     let mut tables: Vec<&str> = TABLES.iter().chain(origin_tables).chain(names).copied().collect();
     tables.sort_unstable();
     tables.dedup();
-    let mut opened = opened::open_with_walk(&args.input, &tables, KeepWalk::new(args.memory, args.gc))?;
-    let recording = opened.dataset.recording(args.trace.as_deref())?;
+    let request = args.asked.request().keep_walk(KeepWalk::new(args.memory, args.gc)).unhashed(true);
+    let mut opened = opened::open(&args.input, &tables, &args.asked, request)?;
+    let recording = opened.dataset.recording(args.asked.trace())?;
     let all = snapshots(&recording)?;
     let snapshot = snapshot(&recording, args.gc)?;
     let graph = match opened.walk.take() {
@@ -125,21 +126,18 @@ pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
         }
         _ => None,
     };
-    let heap = Heap { args, graph: &graph, retention: &retention, rows: &rows, all: &all, origins: origins.as_ref() };
-    let text = match (args.json, subject) {
-        (true, subject) => serde_json::to_string_pretty(&heap.json(subject.as_ref()))? + "\n",
-        (false, Some(subject)) => heap.head() + &heap.explained(&subject),
-        (false, None) => heap.head() + &heap.types(),
-    };
-    Outcome::with_losses(opened.losses).printed(print_result(&text))
+    let origins = origins.as_ref();
+    let heap = Heap { args, graph: &graph, retention: &retention, rows: &rows, all: &all, subject, origins };
+    args.format.print(&heap, Outcome::with_losses(opened.losses))
 }
 
 /// What grew since another walk.
 fn compared(args: &HeapArgs) -> anyhow::Result<Outcome> {
-    let opened = opened::open(&args.input, &TABLES)?;
-    let recording = opened.dataset.recording(args.trace.as_deref())?;
+    let opened = opened::open(&args.input, &TABLES, &args.asked, args.asked.request().unhashed(true))?;
+    let recording = opened.dataset.recording(args.asked.trace())?;
     let new = (recording, snapshot(&recording, args.gc)?);
-    let other = args.base.as_deref().map(|path| opened::open(path, &TABLES)).transpose()?;
+    let open = |path: &std::path::Path| opened::open(path, &TABLES, &args.asked, args.asked.request().unhashed(true));
+    let other = args.base.as_deref().map(open).transpose()?;
     let of_base = match &other {
         Some(other) => other.dataset.recording(args.base_trace.as_deref())?,
         None if args.base_trace.is_some() => opened.dataset.recording(args.base_trace.as_deref())?,
@@ -153,12 +151,8 @@ fn compared(args: &HeapArgs) -> anyhow::Result<Outcome> {
         OrderArg::Retained => types.sort_by(|a, b| b.retained_bytes().abs().total_cmp(&a.retained_bytes().abs())),
         OrderArg::Count => types.sort_by(|a, b| b.objects().abs().total_cmp(&a.objects().abs())),
     }
-    let text = match args.json {
-        true => serde_json::to_string_pretty(&heap_diff::json(&change))? + "\n",
-        false => diff_report::heap_text(&change, args.all, terminal::width()),
-    };
     let losses = opened.losses || other.is_some_and(|other| other.losses);
-    Outcome::with_losses(losses).printed(print_result(&text))
+    args.format.print(&heap_diff::Grown { change: &change, all: args.all }, Outcome::with_losses(losses))
 }
 
 /// Whether the recording has the tables that lifetimes are found in.
@@ -206,175 +200,178 @@ struct Heap<'r> {
     retention: &'r Retention,
     rows: &'r [TypeRow],
     all: &'r [Snapshot],
+    subject: Option<Subject<'r>>,
     origins: Option<&'r Origins>,
 }
 
 impl Heap<'_> {
-    fn head(&self) -> String {
+    fn head(&self, out: &mut Document) {
         let graph = self.graph;
         let Snapshot { gc_id, gc_number, start_ns, complete, .. } = graph.snapshot;
-        let mut out = format!(
-            "Heap in collection {gc_id} (number {gc_number} of the runtime) at {} s: {} of {} in all, {}, {}\n",
+        out.line(format!(
+            "Heap in collection {gc_id} (number {gc_number} of the runtime) at {} s: {} of {} in all, {}, {}",
             moment(start_ns),
             counted(graph.len().into(), "object", "objects"),
             size(graph.size_bytes()),
             counted(graph.reference_count, "reference", "references"),
             counted(graph.roots.len() as u64, "object with a root", "objects with roots"),
-        );
-        let mut note = |text: String| out.push_str(&format!("  {text}\n"));
+        ));
         let others: Vec<_> =
             self.all.iter().filter(|other| other.gc_id != gc_id).map(|s| s.gc_id.to_string()).collect();
         if !others.is_empty() {
             let listed = others.iter().take(20).map(String::as_str).collect::<Vec<_>>().join(", ");
-            note(format!("other walks of the heap: in collection {listed} (--gc)"));
+            out.note(format!("other walks of the heap: in collection {listed} (--gc)"));
         }
         let (unreachable, bytes) = self.retention.unreachable(graph);
         if unreachable > 0 {
-            let objects = counted(unreachable, "object", "objects");
-            note(format!("no root leads to {objects} of {} in all", size(bytes)));
+            let objects = counted(unreachable, "object is", "objects are");
+            out.note(format!("{objects} unreachable: {} in all", size(bytes)));
         }
         let missing = graph.unresolved;
         if !complete || missing.without_object > 0 {
-            note("a part of the walk is missing from the recording: sizes and paths are those of the rest".into());
-        }
-        for (number, what) in
-            [(missing.without_object, "of no known object"), (missing.without_target, "to no listed object")]
-        {
-            if number > 0 {
-                note(format!("left out: {} {what}", counted(number, "reference", "references")));
-            }
+            out.note("a part of the walk is missing from the recording: sizes and paths are those of the rest");
         }
         for (number, one, many) in [
+            (missing.without_object, "reference of no known object", "references of no known object"),
+            (missing.without_target, "reference to no listed object", "references to no listed object"),
             (missing.roots, "root of no listed object", "roots of no listed object"),
             (missing.repeated_objects, "object that is listed again", "objects that are listed again"),
         ] {
             if number > 0 {
-                note(format!("left out: {}", counted(number, one, many)));
+                out.note(format!("left out: {}", counted(number, one, many)));
             }
         }
-        out.push('\n');
-        out
+        out.gap();
     }
 
-    fn types(&self) -> String {
-        let mut columns = Columns::new(&[">retained", ">%", ">bytes", ">objects", "type"]);
-        let whole = self.graph.size_bytes().max(1) as f64;
-        let shown = if self.args.all { usize::MAX } else { SHOWN };
-        for row in self.rows.iter().take(shown) {
-            columns.row([
-                size(row.retained_bytes),
-                format!("{:.1}", row.retained_bytes as f64 * 100.0 / whole),
-                size(row.size_bytes),
-                count(row.objects),
-                clean(&row.name),
-            ]);
-        }
-        let mut out = String::new();
-        columns.print(&mut out);
-        let rest = self.rows.len().saturating_sub(shown);
-        if rest > 0 {
-            out.push_str(&format!("  and {} (--all)\n", counted(rest as u64, "other type", "other types")));
-        }
-        out
-    }
-
-    fn explained(&self, subject: &Subject<'_>) -> String {
+    fn explained(&self, subject: &Subject<'_>, out: &mut Document) {
         let Explanation { object, root, shortest, dominators, retained_objects, .. } = &subject.explanation;
-        let mut out = String::new();
         if let Some(row) = subject.of_type {
-            out.push_str(&format!(
-                "{}: {} of {}, which retain {}. The one that retains most:\n",
-                clean(&row.name),
-                counted(row.objects, "object", "objects"),
-                size(row.size_bytes),
-                size(row.retained_bytes)
-            ));
+            let objects = counted(row.objects, "object", "objects");
+            let (bytes, retained) = (size(row.size_bytes), size(row.retained_bytes));
+            let words = format!(": {objects} of {bytes}, which retain {retained}. The one that retains most:");
+            out.line(Sentence::default().text(&row.name).words(words));
         }
-        out.push_str(&format!(
-            "{:#x} {}: {}, retains {} in {}\n\n",
-            object.address,
-            clean(&object.type_name),
-            size(object.size_bytes),
-            size(object.retained_bytes),
-            counted(u64::from(*retained_objects), "object", "objects")
-        ));
+        let (bytes, retained) = (size(object.size_bytes), size(object.retained_bytes));
+        let objects = counted(u64::from(*retained_objects), "object", "objects");
+        let named = Sentence::from(format!("{:#x} ", object.address)).text(&object.type_name);
+        out.line(named.words(format!(": {bytes}, retains {retained} in {objects}")));
         let Some(root) = root else {
-            out.push_str("No root leads to it.\n");
-            out.push_str(&self.allocated());
-            return out;
+            out.gap();
+            out.line("No root leads to it.");
+            return self.allocated(out);
         };
-        out.push_str("Shortest path from a root:\n");
-        out.push_str(&format!("  {}\n", clean(&root.describe())));
-        out.push_str(&self.path(shortest));
-        out.push_str("\nDominators (every path from any root leads through each of these):\n");
+        out.heading("Shortest path from a root:");
+        out.note(Cell::sentence(&root.describe()));
+        out.table(self.path(shortest));
+        out.heading("Dominators (every path from any root leads through each of these):");
         if dominators.len() < 2 {
-            out.push_str("  none: it has a root of its own, or it is held in several ways\n");
+            out.note("none: it has a root of its own, or it is held in several ways");
         } else {
-            out.push_str(&self.path(dominators));
+            out.table(self.path(dominators));
         }
-        out.push_str(&self.allocated());
-        out
+        self.allocated(out);
     }
 
     /// Which methods allocated the objects of the type.
-    fn allocated(&self) -> String {
-        let Some(origins) = self.origins.filter(|origins| origins.samples > 0) else { return String::new() };
+    fn allocated(&self, out: &mut Document) {
+        let Some(origins) = self.origins.filter(|origins| origins.samples > 0) else { return };
         let samples = counted(origins.samples, "sampled object", "sampled objects");
-        let mut out = format!("\nWhich method of your own allocated them, by {samples}; with 95 % confidence:\n");
-        let mut columns = Columns::new(&[">  share", ">from", ">to", ">samples", "own method"]);
-        let shown = if self.args.all { usize::MAX } else { SHOWN };
-        for row in origins.rows.iter().take(shown) {
-            let [share, low, high] = origins.share(row).map(|share| format!("{:.1} %", share * 100.0));
-            let own = match row.group.own_method.as_str() {
-                "" => "(no code of your own)".into(),
-                own => clean(own),
-            };
-            columns.row([share, low, high, count(row.samples), own]);
-        }
-        columns.print(&mut out);
-        if origins.rows.len() > shown {
-            out.push_str(&format!("  and {} others (--all)\n", count((origins.rows.len() - shown) as u64)));
-        }
-        out
+        out.heading(format!("Which method of your own allocated them, by {samples}; with 95 % confidence:"));
+        let most = if self.args.all { usize::MAX } else { SHOWN };
+        first_rows(out, allocated_by(origins).first(most), "other", "others");
     }
 
-    fn path(&self, steps: &[Step]) -> String {
-        let mut columns = Columns::new(&["  object", ">bytes", ">retained", "type"]);
+    fn path(&self, steps: &[Step]) -> Table {
+        let columns = [words("object", ""), numbers("bytes", ""), numbers("retained", ""), words("type", "")];
+        let mut table = Table::new("path", &columns);
         let is_long = !self.args.all && steps.len() > 2 * PATH_ENDS + 1;
         for (index, step) in steps.iter().enumerate() {
             if is_long && (PATH_ENDS..steps.len() - PATH_ENDS).contains(&index) {
                 if index == PATH_ENDS {
-                    let more = format!("  ... {} more", count((steps.len() - 2 * PATH_ENDS) as u64));
-                    columns.row([more, String::new(), String::new(), "(--all)".into()]);
+                    let more = format!("... {} more", count((steps.len() - 2 * PATH_ENDS) as u64));
+                    table.row([Cell::words(more), Cell::words(""), Cell::words(""), Cell::words("(--all)")]);
                 }
                 continue;
             }
-            columns.row([
-                format!("  {:#x}", step.address),
-                size(step.size_bytes),
-                size(step.retained_bytes),
-                clean(&step.type_name),
+            table.row([
+                Cell::number(Some(step.address), Unit::Address),
+                Cell::size(step.size_bytes),
+                Cell::size(step.retained_bytes),
+                Cell::text(&step.type_name),
             ]);
         }
-        let mut out = String::new();
-        columns.print(&mut out);
+        table
+    }
+}
+
+fn allocated_by(origins: &Origins) -> Table {
+    let columns = [
+        numbers("share", "").key("share"),
+        numbers("from", "").key("share_low"),
+        numbers("to", "").key("share_high"),
+        numbers("samples", "").key("sample_count"),
+        words("own method", "").key("own_method"),
+        Column::raw("assembly"),
+        Column::raw("allocation_bytes"),
+    ];
+    let mut table = Table::new("origins", &columns);
+    for row in &origins.rows {
+        let OriginRow { group, samples, bytes, .. } = row;
+        let [share, low, high] = origins.share(row).map(Cell::share);
+        let own = match group.own_method.as_str() {
+            "" => Cell::Missing.shown_as(Cell::words("(no code of your own)")),
+            own => Cell::text(own),
+        };
+        table.row([share, low, high, Cell::count(*samples), own, Cell::text(&group.assembly), Cell::size(*bytes)]);
+    }
+    table
+}
+
+impl Answer for Heap<'_> {
+    fn document(&self) -> Document {
+        let mut out = Document::default();
+        self.head(&mut out);
+        match &self.subject {
+            Some(subject) => self.explained(subject, &mut out),
+            None => {
+                let most = if self.args.all { usize::MAX } else { SHOWN };
+                first_rows(&mut out, self.rows().first(most), "other type", "other types");
+            }
+        }
         out
     }
 
-    fn json(&self, subject: Option<&Subject<'_>>) -> Value {
+    fn rows(&self) -> Table {
+        let columns = [
+            numbers("retained", "").key("retained_bytes"),
+            numbers("share", ""),
+            numbers("bytes", "").key("size_bytes"),
+            numbers("objects", "").key("objects"),
+            words("type", "").key("type"),
+            Column::raw("retained_objects"),
+            Column::raw("unreachable_objects"),
+        ];
+        let whole = self.graph.size_bytes().max(1) as f64;
+        let mut table = Table::new("types", &columns);
+        for row in self.rows {
+            table.row([
+                Cell::size(row.retained_bytes),
+                Cell::share(row.retained_bytes as f64 / whole),
+                Cell::size(row.size_bytes),
+                Cell::count(row.objects),
+                Cell::text(&row.name),
+                Cell::count(row.retained_objects),
+                Cell::count(row.unreachable),
+            ]);
+        }
+        table
+    }
+
+    /// One object, with all types.
+    fn json(&self) -> Value {
         let graph = self.graph;
         let (unreachable, unreachable_bytes) = self.retention.unreachable(graph);
-        let types: Vec<Value> = self
-            .rows
-            .iter()
-            .map(|row| {
-                json!({
-                    "type": &*row.name, "objects": row.objects, "size_bytes": row.size_bytes,
-                    "retained_bytes": row.retained_bytes, "retained_objects": row.retained_objects,
-                    "unreachable_objects": row.unreachable,
-                })
-            })
-            .collect();
         let mut object = json!({
             "gc_id": graph.snapshot.gc_id, "gc_number": graph.snapshot.gc_number, "start_ts_ns": graph.snapshot.start_ns,
             "complete": graph.snapshot.complete,
@@ -387,9 +384,9 @@ impl Heap<'_> {
                 "references_without_object": graph.unresolved.without_object,
                 "references_without_target": graph.unresolved.without_target,
             },
-            "types": types,
+            "types": self.rows().json(),
         });
-        if let (Some(subject), Some(object)) = (subject, object.as_object_mut()) {
+        if let (Some(subject), Some(object)) = (&self.subject, object.as_object_mut()) {
             let Explanation { object: about, root, shortest, dominators, retained_objects, .. } = &subject.explanation;
             let steps = |steps: &[Step]| steps.iter().map(step_json).collect::<Vec<_>>();
             let root = root.as_ref().map(|root| {
@@ -401,16 +398,7 @@ impl Heap<'_> {
             object.insert("shortest_path".into(), json!(steps(shortest)));
             object.insert("dominators".into(), json!(steps(dominators)));
             if let Some(origins) = self.origins {
-                let origin = |row: &lifetime::OriginRow| {
-                    let [share, low, high] = origins.share(row);
-                    let name = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-                    json!({
-                        "own_method": name(&row.group.own_method), "assembly": name(&row.group.assembly),
-                        "sample_count": row.samples, "allocation_bytes": row.bytes,
-                        "share": share, "share_low": low, "share_high": high,
-                    })
-                };
-                object.insert("allocated_by".into(), json!(origins.rows.iter().map(origin).collect::<Vec<_>>()));
+                object.insert("allocated_by".into(), allocated_by(origins).json());
             }
         }
         object

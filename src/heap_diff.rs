@@ -4,12 +4,18 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tracequet::Error;
-use tracequet::analyze::diff::{Held, TypeAmounts, TypeChange, Walked, heap_difference, held};
+use tracequet::analyze::diff::{Held, TypeChange, Walked, heap_difference, held};
 use tracequet::analyze::heap::{HeapGraph, Retention, Snapshot, Step, read};
+use tracequet::analyze::present::Unit::{Bytes, Count};
+use tracequet::analyze::present::units::{counted, moment, size};
+use tracequet::analyze::present::{Amount, Answer, Cell, Column, Document, Table, clean, numbers, words};
 use tracequet::dataset::read::Recording;
+use tracequet::report::changes::part;
 
-use super::check_report;
-use super::text::{clean, count, counted, moment, size};
+use super::answer::first_rows;
+
+/// Types that are shown without --all.
+const SHOWN: usize = 25;
 
 /// Types of which it is shown what holds them.
 const HELD: usize = 3;
@@ -66,27 +72,57 @@ pub fn change(
     Ok(HeapChange { base, new: walks, types, held: found })
 }
 
-/// A number of bytes or objects with its sign.
-pub fn signed(value: f64, shown: fn(u64) -> String) -> String {
-    let sign = if value < 0.0 { "-" } else { "+" };
-    format!("{sign}{}", shown(value.abs() as u64))
+/// The columns of types: what people see, and what programs get.
+pub const COLUMNS: [Column; 8] = [
+    numbers("bytes", ""),
+    numbers("%", ""),
+    numbers("objects", ""),
+    numbers("retained", ""),
+    numbers("before", "").key("base.size_bytes"),
+    numbers("now", "").key("new.size_bytes"),
+    numbers("chance", "").key("chance"),
+    words("type", "").key("type"),
+];
+
+/// What only programs get.
+const RAW: [Column; 5] = [
+    Column::raw("base.objects"),
+    Column::raw("new.objects"),
+    Column::raw("base.retained_bytes"),
+    Column::raw("new.retained_bytes"),
+    Column::raw("is_noise"),
+];
+
+/// The cells of a type.
+pub fn cells(change: &TypeChange) -> [Cell; 8] {
+    let (before, now) = (change.base.size_bytes, change.new.size_bytes);
+    let with_sign = |value: f64, unit| Cell::from(Amount::new(value, unit).change());
+    [
+        with_sign(change.size_bytes(), Bytes),
+        Cell::change(part(Some(before), Some(now))),
+        with_sign(change.objects(), Count),
+        with_sign(change.retained_bytes(), Bytes),
+        Cell::number(Some(before), Bytes),
+        Cell::number(Some(now), Bytes),
+        Cell::chance(change.chance),
+        Cell::text(&change.name),
+    ]
 }
 
-/// The columns of types, and their cells.
-pub const HEADS: [&str; 8] = [">bytes", ">%", ">objects", ">retained", ">before", ">now", ">chance", "type"];
-
-pub fn cells(change: &TypeChange) -> [String; 8] {
-    let (before, now) = (change.base.size_bytes, change.new.size_bytes);
-    [
-        signed(change.size_bytes(), size),
-        check_report::change(Some(before), Some(now)),
-        signed(change.objects(), count),
-        signed(change.retained_bytes(), size),
-        size(before as u64),
-        size(now as u64),
-        change.chance.map_or_else(String::new, |chance| format!("{chance:.3}")),
-        clean(&change.name),
-    ]
+fn table(change: &HeapChange) -> Table {
+    let mut table = Table::new("types", &[&COLUMNS[..], &RAW].concat());
+    for change in &change.types {
+        let TypeChange { base, new, .. } = change;
+        let raw = [
+            Cell::number(Some(base.objects), Count),
+            Cell::number(Some(new.objects), Count),
+            Cell::number(Some(base.retained_bytes), Bytes),
+            Cell::number(Some(new.retained_bytes), Bytes),
+            Cell::Flag(change.is_noise(), ""),
+        ];
+        table.row([&cells(change)[..], &raw].concat());
+    }
+    table
 }
 
 /// All objects of both sides, in a sentence.
@@ -116,23 +152,43 @@ pub fn holder((name, held): &(Arc<str>, Held)) -> String {
     format!("{start} {}", path.map_or_else(|| "no root of the recording".to_owned(), |path| clean(&path)))
 }
 
+/// What grew, for `tracequet heap --base`.
+pub struct Grown<'c> {
+    pub change: &'c HeapChange,
+    pub all: bool,
+}
+
+impl Answer for Grown<'_> {
+    fn document(&self) -> Document {
+        let Grown { change, all } = self;
+        let mut out = Document::default();
+        out.line(Cell::sentence(&format!("Heap: {}", head(change))));
+        match change.types.is_empty() {
+            true => out.note("no type has changed"),
+            false => {
+                let most = if *all { usize::MAX } else { SHOWN };
+                first_rows(&mut out, table(change).first(most), "more", "more");
+            }
+        }
+        change.held.iter().for_each(|held| out.note(Cell::sentence(&holder(held))));
+        out
+    }
+
+    fn rows(&self) -> Table {
+        table(self.change)
+    }
+
+    fn json(&self) -> Value {
+        json(self.change)
+    }
+}
+
 /// Everything as JSON.
 pub fn json(change: &HeapChange) -> Value {
     let walk = |walk: &Walked| {
         json!({
             "trace_id": walk.trace_id, "gc_id": walk.snapshot.gc_id, "start_ts_ns": walk.snapshot.start_ns,
             "objects": walk.objects, "size_bytes": walk.size_bytes, "complete": walk.is_whole,
-        })
-    };
-    let amounts = |amounts: &TypeAmounts| {
-        json!({
-            "objects": amounts.objects, "size_bytes": amounts.size_bytes, "retained_bytes": amounts.retained_bytes,
-        })
-    };
-    let one = |change: &TypeChange| {
-        json!({
-            "type": &*change.name, "base": amounts(&change.base), "new": amounts(&change.new), "chance": change.chance,
-            "is_noise": change.is_noise(),
         })
     };
     let way = |(name, held): &(Arc<str>, Held)| {
@@ -145,7 +201,7 @@ pub fn json(change: &HeapChange) -> Value {
     json!({
         "base": change.base.iter().map(walk).collect::<Vec<_>>(),
         "new": change.new.iter().map(walk).collect::<Vec<_>>(),
-        "types": change.types.iter().map(one).collect::<Vec<_>>(),
+        "types": table(change).json(),
         "held": change.held.iter().map(way).collect::<Vec<_>>(),
     })
 }

@@ -3,7 +3,12 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
+use serde_json::{Value, json};
 use tracequet::Error;
+use tracequet::analyze::present::units::{count, counted, duration, moment, share, size};
+use tracequet::analyze::present::{
+    Answer, Cell, Column, Document, Format, Sentence, Table, Unit, clean, numbers, words,
+};
 use tracequet::inspect::{
     Collection, CollectionKind, DecodedBy, EventTypeCount, FrameNames, Inspection, frame_names, inspect_recording,
 };
@@ -19,7 +24,8 @@ use super::interrupt;
 use super::json;
 use super::output::{Outcome, print_note, print_result};
 use super::progress::Bar;
-use super::text::{Columns, clean, count, counted, duration, moment, problem, size};
+use super::terminal;
+use super::text::problem;
 
 /// Rows of a list that are shown without `--all`.
 const TOP: usize = 20;
@@ -44,10 +50,8 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
                 losses |= inspection.has_losses();
                 let frames = if args.frames { frame_names(recording, &manifests)? } else { None };
                 let frames = frames.as_ref();
-                texts.push(match args.json {
-                    true => json::inspection(&inspection, frames)?,
-                    false => text(&inspection, frames, args.all),
-                });
+                let answer = Inspected { inspection: &inspection, frames, all: args.all };
+                texts.push(answer.written(args.format.format(), terminal::room()));
             }
             Err(error) => failed.push(error),
         }
@@ -58,7 +62,7 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
     for error in &failed {
         print_note(&format!("tracequet: {}; it is left out\n", clean(&error.to_string())))?;
     }
-    let text = texts.join(if args.json { "" } else { "\n" });
+    let text = texts.join(if args.format.format() == Format::Json { "" } else { "\n" });
     Outcome::with_losses(losses || !failed.is_empty()).printed(print_result(&text))
 }
 
@@ -72,278 +76,393 @@ fn recordings(file: &Path) -> anyhow::Result<(Vec<RecordingPath>, Option<tempfil
     Ok((copy.map(RecordingPath::all_of_copy).unwrap_or_default(), Some(folder)))
 }
 
-fn text(inspection: &Inspection, frames: Option<&FrameNames>, all: bool) -> String {
-    let mut out = String::new();
-    header(&mut out, inspection);
-    if inspection.heap.is_some() {
-        heap(&mut out, inspection, all);
-    } else {
-        providers(&mut out, inspection);
-        event_types(&mut out, inspection, all);
-        processes(&mut out, inspection, all);
-        threads(&mut out, inspection, all);
-    }
-    collections(&mut out, inspection, all);
-    frames_of_stacks(&mut out, frames);
-    notes(&mut out, inspection);
-    losses(&mut out, inspection);
-    out
+/// What is in a recording.
+struct Inspected<'i> {
+    inspection: &'i Inspection,
+    frames: Option<&'i FrameNames>,
+    /// Whether lists are whole for people.
+    all: bool,
 }
 
-fn header(out: &mut String, inspection: &Inspection) {
-    let Inspection { info, process, end, .. } = inspection;
-    let mut line = |name: &str, text: &str| out.push_str(&format!("  {name:<10} {}\n", clean(text)));
-    let version = if info.minor == 0 { info.version.to_string() } else { format!("{}.{}", info.version, info.minor) };
-    line("format", &format!("{} {version}, {}-bit", info.container, u32::from(info.pointer_size) * 8));
-    line("start", if info.start_known { format_utc(info.clock.sync_utc_ns) } else { "unknown".into() }.as_str());
-    if inspection.heap.is_none() {
-        line("clock", &format!("{} ticks per second", count(info.clock.frequency.unsigned_abs())));
+impl Answer for Inspected<'_> {
+    fn document(&self) -> Document {
+        let mut out = Document::default();
+        self.header(&mut out);
+        if self.inspection.heap.is_some() {
+            self.list(&mut out, "Types", self.heap_types(), TOP);
+        } else {
+            self.list(&mut out, "Providers", self.providers(), usize::MAX);
+            self.list(&mut out, "Kinds of events", self.event_types(), TOP);
+            // Only of recordings that hold several.
+            if self.inspection.processes.len() > 1 {
+                self.list(&mut out, "Processes", self.processes(), TOP);
+            }
+            self.list(&mut out, "Threads", self.threads(), TOP_THREADS);
+        }
+        self.collections(&mut out);
+        self.frames_of_stacks(&mut out);
+        self.notes(&mut out);
+        self.losses(&mut out);
+        out
     }
-    let mut of_process = Vec::new();
-    if info.process_id != 0 {
-        of_process.push(info.process_id.to_string());
-    }
-    of_process.extend(process.os.clone());
-    of_process.extend(process.arch.clone());
-    if info.processor_count != 0 {
-        of_process.push(counted(info.processor_count, "processor", "processors"));
-    }
-    if !of_process.is_empty() {
-        line("process", &of_process.join(", "));
-    }
-    if let Some(version) = &process.runtime_version {
-        line("runtime", &format!("CLR {version}"));
-    }
-    if let Some(command) = &process.command_line {
-        line("command", command);
-    }
-    if info.sampling_ns != 0 {
-        line("sampling", &format!("every {}", duration(i64::try_from(info.sampling_ns).unwrap_or(i64::MAX))));
-    }
-    for (key, value) in &info.key_values {
-        line("key", &format!("{key} = {value}"));
-    }
-    line("size", &format!("{} ({} bytes)", size(end.bytes), count(end.bytes)));
-    if let (Some(first), Some(last)) = (inspection.first_ns, inspection.last_ns) {
-        let span = duration(inspection.duration_ns());
-        line("duration", &format!("{span}, from {} to {} s after the start", moment(first), moment(last)));
-    }
-    if let Some(heap) = &inspection.heap {
-        let references = counted(heap.references, "reference", "references");
-        let roots = counted(heap.roots, "root", "roots");
-        line("objects", &format!("{} with {}, {references}, {roots}", count(heap.objects), size(heap.bytes)));
-    } else {
-        let events = format!("{} with {} of payload", count(inspection.events), size(inspection.payload_bytes));
-        line("events", &events);
-    }
-    out.insert_str(0, &format!("{}\n", clean(&inspection.path.to_string_lossy())));
-}
 
-/// The head of a section: `Events (20 of 57, --all shows the others)`.
-fn head(out: &mut String, name: &str, shown: usize, all: usize) {
-    match shown < all {
-        true => out.push_str(&format!("\n{name} ({shown} of {all}, --all shows the others)\n")),
-        false => out.push_str(&format!("\n{name} ({all})\n")),
+    /// Kinds of events; of a heap dump types.
+    fn rows(&self) -> Table {
+        if self.inspection.heap.is_some() { self.heap_types() } else { self.event_types() }
+    }
+
+    /// Everything as one object.
+    fn json(&self) -> Value {
+        let Inspection { process, end, .. } = self.inspection;
+        let i = self.inspection;
+        let all: Vec<&Collection> = i.collections.list.iter().collect();
+        let mut object = json!({
+            "path": i.path.to_string_lossy(), "command_line": process.command_line, "os": process.os, "arch": process.arch,
+            "runtime_version": process.runtime_version, "bytes": end.bytes, "trailing_bytes": end.trailing_bytes,
+            "complete": i.is_complete(), "has_losses": i.has_losses(), "dropped_events": end.dropped_events,
+            "event_count": i.events, "payload_bytes": i.payload_bytes, "first_ns": i.first_ns, "last_ns": i.last_ns,
+            "duration_ns": i.duration_ns(), "providers": self.providers().json(), "event_types": self.event_types().json(),
+            "processes": self.processes().json(), "threads": self.threads().json(),
+            "collection_count": i.collections.list.len(), "collections_by_generation": by_generation(i),
+            "collections": listed(&all).json(), "unlisted_collection_marks": i.collections.unlisted_marks,
+            "problems": json::problems(&i.problems),
+        });
+        let Some(members) = object.as_object_mut() else { return object };
+        members.extend(json::header(&i.info));
+        if let Some(heap) = &i.heap {
+            let heap = json!({
+                "object_count": heap.objects, "object_bytes": heap.bytes, "reference_count": heap.references,
+                "root_count": heap.roots, "types": self.heap_types().json(),
+            });
+            members.insert("heap".into(), heap);
+        }
+        if let Some(FrameNames { counts, unnamed, .. }) = self.frames {
+            let frames = json!({ "frame_count": counts.frames, "named_frame_count": counts.named, "unnamed": unnamed });
+            members.insert("frames".into(), frames);
+        }
+        object
     }
 }
 
-/// Types of a heap dump.
-fn heap(out: &mut String, inspection: &Inspection, all: bool) {
-    let types = inspection.heap.iter().flat_map(|heap| &heap.types);
-    let count_of = inspection.heap.as_ref().map_or(0, |heap| heap.types.len());
-    let shown = if all { count_of } else { count_of.min(TOP) };
-    head(out, "Types", shown, count_of);
-    let mut columns = Columns::new(&["type", ">objects", ">bytes"]);
-    for found in types.take(shown) {
-        columns.row([clean(&found.name), count(found.objects), count(found.bytes)]);
+/// Collections of a generation and a kind together.
+fn by_generation(inspection: &Inspection) -> Vec<Value> {
+    let mut groups = std::collections::BTreeMap::new();
+    for c in &inspection.collections.list {
+        let (count, duration) = groups.entry((c.generation, c.kind)).or_insert((0usize, 0i64));
+        *count += 1;
+        *duration = duration.saturating_add(c.duration_ns.unwrap_or_default());
     }
-    columns.print(out);
+    let one = |((generation, kind), (count, duration_ns)): ((Option<u64>, Option<CollectionKind>), _)| {
+        let kind = kind.map(CollectionKind::as_str);
+        json!({ "generation": generation, "kind": kind, "count": count, "duration_ns": duration_ns })
+    };
+    groups.into_iter().map(one).collect()
 }
 
-fn providers(out: &mut String, inspection: &Inspection) {
-    let providers = &inspection.providers;
-    head(out, "Providers", providers.len(), providers.len());
-    let mut columns = Columns::new(&["provider", ">kinds", ">events", ">payload"]);
-    for p in providers {
-        columns.row([clean(&p.name), count(p.event_types), count(p.events), size(p.payload_bytes)]);
+impl Inspected<'_> {
+    fn header(&self, out: &mut Document) {
+        let Inspection { info, process, end, .. } = self.inspection;
+        let inspection = self.inspection;
+        out.line(Cell::sentence(&inspection.path.to_string_lossy()));
+        let version =
+            if info.minor == 0 { info.version.to_string() } else { format!("{}.{}", info.version, info.minor) };
+        let bits = u32::from(info.pointer_size) * 8;
+        out.fact("  format     ", format!("{} {version}, {bits}-bit", info.container));
+        let start = if info.start_known { format_utc(info.clock.sync_utc_ns) } else { "unknown".into() };
+        out.fact("  start      ", start);
+        if inspection.heap.is_none() {
+            let ticks = count(info.clock.frequency.unsigned_abs());
+            out.fact("  clock      ", format!("{ticks} ticks per second"));
+        }
+        let mut of_process = Vec::new();
+        if info.process_id != 0 {
+            of_process.push(info.process_id.to_string());
+        }
+        of_process.extend(process.os.clone());
+        of_process.extend(process.arch.clone());
+        if info.processor_count != 0 {
+            of_process.push(counted(info.processor_count, "processor", "processors"));
+        }
+        if !of_process.is_empty() {
+            out.fact("  process    ", Cell::sentence(&of_process.join(", ")));
+        }
+        if let Some(version) = &process.runtime_version {
+            out.fact("  runtime    ", Sentence::from("CLR ").text(version));
+        }
+        if let Some(command) = &process.command_line {
+            out.fact("  command    ", Cell::sentence(command));
+        }
+        if info.sampling_ns != 0 {
+            let every = Cell::span(info.sampling_ns);
+            out.fact("  sampling   ", Sentence::from("every ").cell(every));
+        }
+        for (key, value) in &info.key_values {
+            out.fact("  key        ", Sentence::default().text(key).words(" = ").cell(Cell::sentence(value)));
+        }
+        out.fact("  size       ", format!("{} ({} bytes)", size(end.bytes), count(end.bytes)));
+        if let (Some(first), Some(last)) = (inspection.first_ns, inspection.last_ns) {
+            let (span, first, last) = (duration(inspection.duration_ns()), moment(first), moment(last));
+            out.fact("  duration   ", format!("{span}, from {first} to {last} s after the start"));
+        }
+        if let Some(heap) = &inspection.heap {
+            let references = counted(heap.references, "reference", "references");
+            let roots = counted(heap.roots, "root", "roots");
+            let objects = format!("{} with {}, {references}, {roots}", count(heap.objects), size(heap.bytes));
+            out.fact("  objects    ", objects);
+        } else {
+            let payload = size(inspection.payload_bytes);
+            out.fact("  events     ", format!("{} with {payload} of payload", count(inspection.events)));
+        }
     }
-    columns.print(out);
+
+    /// A list of which people see the first rows; the heading says of how many.
+    fn list(&self, out: &mut Document, name: &str, table: Table, most: usize) {
+        let all = table.len();
+        let most = if self.all { all } else { all.min(most) };
+        match most < all {
+            true => out.heading(format!("{name} ({most} of {all}, --all shows the others)")),
+            false => out.heading(format!("{name} ({all})")),
+        }
+        out.table(table.first(most));
+    }
+
+    /// Types of a heap dump.
+    fn heap_types(&self) -> Table {
+        let columns = [
+            words("type", "").key("type_name"),
+            numbers("objects", "").key("object_count"),
+            numbers("bytes", "").key("object_bytes"),
+        ];
+        let mut table = Table::new("types", &columns);
+        for found in self.inspection.heap.iter().flat_map(|heap| &heap.types) {
+            table.row([Cell::text(&found.name), Cell::count(found.objects), Cell::count(found.bytes)]);
+        }
+        table
+    }
+
+    fn providers(&self) -> Table {
+        let columns = [
+            words("provider", "").key("provider_name"),
+            numbers("kinds", "").key("event_types"),
+            numbers("events", "").key("event_count"),
+            numbers("payload", "").key("payload_bytes"),
+        ];
+        let mut table = Table::new("providers", &columns);
+        for p in &self.inspection.providers {
+            let [kinds, events] = [p.event_types, p.events].map(Cell::count);
+            table.row([Cell::text(&p.name), kinds, events, Cell::size(p.payload_bytes)]);
+        }
+        table
+    }
+
+    fn event_types(&self) -> Table {
+        let columns = [
+            words("provider", "").key("provider_name"),
+            numbers("id", "").key("event_id"),
+            numbers("version", "").key("event_version"),
+            words("name", "").key("event_name"),
+            Column::raw("opcode"),
+            numbers("level", "").key("level"),
+            numbers("keywords", "").key("keywords"),
+            numbers("events", "").key("event_count"),
+            numbers("payload", "").key("payload_bytes"),
+            words("decoded by", "").key("decoded_by"),
+            Column::raw("catalogue_version"),
+            Column::raw("raw_reason"),
+        ];
+        let mut table = Table::new("event-types", &columns);
+        for t in &self.inspection.event_types {
+            let (by, version, why) = match t.decoded_by {
+                DecodedBy::Recording => ("recording", None, None),
+                DecodedBy::Manifest => ("manifest", None, None),
+                DecodedBy::Catalogue(version) => ("catalogue", Some(version), None),
+                DecodedBy::Raw(why) => ("raw", None, Some(why)),
+                _ => ("other", None, None),
+            };
+            let id = |number: u32| Cell::number(Some(number), Unit::Id);
+            table.row([
+                Cell::text(&t.provider),
+                id(t.event_id),
+                id(t.version),
+                Cell::text(&t.name),
+                Cell::number(t.opcode, Unit::Id),
+                id(t.level),
+                // As text: JSON numbers of most readers have 53 bits.
+                Cell::words(format!("{:#x}", t.keywords)),
+                Cell::count(t.events),
+                Cell::size(t.payload_bytes),
+                Cell::words(by).shown_as(decoded_by(t)),
+                Cell::number(version, Unit::Id),
+                Cell::optional(why),
+            ]);
+        }
+        table
+    }
+
+    fn processes(&self) -> Table {
+        let columns = [
+            numbers("process", "").key("process_id"),
+            words("name", "").key("name"),
+            Column::raw("command_line"),
+            numbers("threads", "").key("threads"),
+            numbers("events", "").key("event_count"),
+        ];
+        let mut table = Table::new("processes", &columns);
+        for p in &self.inspection.processes {
+            let id = Cell::id(p.process_id);
+            // Events that the kernel files under no process.
+            let id = if p.process_id == NO_SUBJECT { id.shown_as(Cell::words("none")) } else { id };
+            let [threads, events] = [p.threads, p.events].map(Cell::count);
+            table.row([id, Cell::text(&p.name), Cell::text(&p.command_line), threads, events]);
+        }
+        table
+    }
+
+    fn threads(&self) -> Table {
+        let columns = [
+            numbers("process", "").key("process_id"),
+            numbers("thread", "").key("thread_id"),
+            words("name", "").key("thread_name"),
+            numbers("events", "").key("event_count"),
+        ];
+        let mut table = Table::new("threads", &columns);
+        for t in &self.inspection.threads {
+            let [process, thread] = [t.thread.process_id, t.thread.thread_id].map(Cell::id);
+            table.row([process, thread, Cell::optional(t.thread.name.as_deref()), Cell::count(t.events)]);
+        }
+        table
+    }
+
+    fn collections(&self, out: &mut Document) {
+        let list = &self.inspection.collections.list;
+        if list.is_empty() {
+            return;
+        }
+        out.heading(format!("Collections ({})", list.len()));
+        let mut generations: Vec<Option<u64>> = list.iter().map(|c| c.generation).collect();
+        generations.sort_unstable();
+        generations.dedup();
+        let heads = ["blocking", "background", "foreground", "total", "time", "longest"].map(|name| numbers(name, ""));
+        let mut table = Table::new("generations", &[&[words("generation", "")], &heads[..]].concat());
+        for generation in generations {
+            let those: Vec<&Collection> = list.iter().filter(|c| c.generation == generation).collect();
+            let of = |kind| Cell::count(those.iter().filter(|c| c.kind == Some(kind)).count() as u64);
+            let [blocking, background, foreground] = CollectionKind::ALL.map(of);
+            let times = || those.iter().filter_map(|c| c.duration_ns);
+            table.row([
+                generation.map_or(Cell::words("-"), Cell::id),
+                blocking,
+                background,
+                foreground,
+                Cell::count(those.len() as u64),
+                Cell::duration(times().fold(0, i64::saturating_add)),
+                Cell::duration(times().max()),
+            ]);
+        }
+        out.table(table);
+        out.gap();
+        let mut shown: Vec<&Collection> = list.iter().collect();
+        if !self.all && list.len() > TOP {
+            shown.sort_by_key(|c| std::cmp::Reverse(c.duration_ns));
+            shown.truncate(TOP);
+            shown.sort_by_key(|c| (c.start_ns, c.number));
+            out.note(format!("the {TOP} longest (--all shows the others)"));
+        }
+        out.table(listed(&shown));
+    }
+
+    /// How many frames have a name, though nothing of the recording is missing.
+    fn frames_of_stacks(&self, out: &mut Document) {
+        let Some(FrameNames { counts, unnamed, .. }) = self.frames else { return };
+        let (all, named) = (counts.frames, counts.named);
+        let share = share(named as f64 / all.max(1) as f64);
+        out.heading("Frames of call stacks");
+        out.note(format!("{} of {} have a name ({share})", count(named), count(all)));
+        unnamed.iter().for_each(|unnamed| out.note(Cell::sentence(unnamed)));
+    }
+
+    fn notes(&self, out: &mut Document) {
+        let inspection = self.inspection;
+        let mut notes: Vec<Sentence> = Vec::new();
+        let raw = inspection.event_types.iter().filter(|t| matches!(t.decoded_by, DecodedBy::Raw(_)));
+        let (kinds, events) = raw.fold((0, 0), |(kinds, events), t| (kinds + 1, events + t.events));
+        if kinds > 0 {
+            let kinds = counted(kinds, "kind of event", "kinds of events");
+            let events = counted(events, "event", "events");
+            notes.push(format!("{kinds} ({events}) cannot be decoded and would be kept raw").into());
+        }
+        let open = inspection.collections.list.iter().filter(|c| c.duration_ns.is_none()).count() as u64;
+        if open > 0 {
+            let open = counted(open, "collection is", "collections are");
+            notes.push(format!("start or end of {open} not in the recording").into());
+        }
+        let unlisted = inspection.collections.unlisted_marks;
+        if unlisted > 0 {
+            let marks = counted(unlisted, "start or end of a collection is", "starts and ends of collections are");
+            notes.push(format!("{marks} not listed").into());
+        }
+        if inspection.end.trailing_bytes > 0 {
+            let trailing = counted(inspection.end.trailing_bytes, "byte", "bytes");
+            notes.push(format!("{trailing} behind the end mark").into());
+        }
+        notes.extend(inspection.problems.iter().filter(|p| p.severity == Severity::Info).map(problem));
+        if !notes.is_empty() {
+            out.heading("Notes");
+            notes.into_iter().for_each(|note| out.note(note));
+        }
+    }
+
+    fn losses(&self, out: &mut Document) {
+        let inspection = self.inspection;
+        if !inspection.has_losses() {
+            return out.heading("Losses: none, the recording is complete");
+        }
+        out.heading("LOSSES");
+        let mut problems = inspection.problems.iter().filter(|p| p.severity > Severity::Info).peekable();
+        if problems.peek().is_none() {
+            out.note("the recording does not reach its end mark");
+        }
+        problems.for_each(|p| out.note(problem(p)));
+    }
 }
 
-fn event_types(out: &mut String, inspection: &Inspection, all: bool) {
-    let types = &inspection.event_types;
-    let shown = if all { types.len() } else { types.len().min(TOP) };
-    head(out, "Kinds of events", shown, types.len());
-    let heads = ["provider", ">id", ">version", "name", ">level", ">keywords", ">events", ">payload", "decoded by"];
-    let mut columns = Columns::new(&heads);
-    for t in types.iter().take(shown) {
-        columns.row([
-            clean(&t.provider),
-            t.event_id.to_string(),
-            t.version.to_string(),
-            clean(&t.name),
-            t.level.to_string(),
-            format!("{:#x}", t.keywords),
-            count(t.events),
-            size(t.payload_bytes),
-            decoded_by(t),
-        ]);
-    }
-    columns.print(out);
-}
-
-fn decoded_by(kind: &EventTypeCount) -> String {
+fn decoded_by(kind: &EventTypeCount) -> Cell {
     match kind.decoded_by {
-        DecodedBy::Recording => "recording".into(),
-        DecodedBy::Manifest => "manifest".into(),
-        DecodedBy::Catalogue(version) if version == kind.version => "catalogue".into(),
-        DecodedBy::Catalogue(version) => format!("catalogue, version {version}"),
-        DecodedBy::Raw(why) => format!("raw: {why}"),
-        other => format!("{other:?}"),
+        DecodedBy::Recording => Cell::words("recording"),
+        DecodedBy::Manifest => Cell::words("manifest"),
+        DecodedBy::Catalogue(version) if version == kind.version => Cell::words("catalogue"),
+        DecodedBy::Catalogue(version) => Cell::words(format!("catalogue, version {version}")),
+        DecodedBy::Raw(why) => Cell::words(format!("raw: {why}")),
+        other => Cell::words(format!("{other:?}")),
     }
 }
 
-/// Only of recordings that hold several.
-fn processes(out: &mut String, inspection: &Inspection, all: bool) {
-    let processes = &inspection.processes;
-    if processes.len() < 2 {
-        return;
-    }
-    let shown = if all { processes.len() } else { processes.len().min(TOP) };
-    head(out, "Processes", shown, processes.len());
-    let mut columns = Columns::new(&[">process", "name", ">threads", ">events"]);
-    for p in processes.iter().take(shown) {
-        // Events that the kernel files under no process.
-        let none = p.process_id == NO_SUBJECT;
-        let id = if none { "none".to_owned() } else { p.process_id.to_string() };
-        columns.row([id, clean(&p.name), count(p.threads), count(p.events)]);
-    }
-    columns.print(out);
-}
-
-fn threads(out: &mut String, inspection: &Inspection, all: bool) {
-    let threads = &inspection.threads;
-    let shown = if all { threads.len() } else { threads.len().min(TOP_THREADS) };
-    head(out, "Threads", shown, threads.len());
-    let mut columns = Columns::new(&[">process", ">thread", "name", ">events"]);
-    for t in threads.iter().take(shown) {
-        let name = clean(t.thread.name.as_deref().unwrap_or_default());
-        columns.row([t.thread.process_id.to_string(), t.thread.thread_id.to_string(), name, count(t.events)]);
-    }
-    columns.print(out);
-}
-
-fn collections(out: &mut String, inspection: &Inspection, all: bool) {
-    let list = &inspection.collections.list;
-    if list.is_empty() {
-        return;
-    }
-    out.push_str(&format!("\nCollections ({})\n", list.len()));
-    let mut generations: Vec<Option<u64>> = list.iter().map(|c| c.generation).collect();
-    generations.sort_unstable();
-    generations.dedup();
-    let mut columns =
-        Columns::new(&["generation", ">blocking", ">background", ">foreground", ">total", ">time", ">longest"]);
-    for generation in generations {
-        let those: Vec<&Collection> = list.iter().filter(|c| c.generation == generation).collect();
-        let of = |kind| count(those.iter().filter(|c| c.kind == Some(kind)).count() as u64);
-        let [blocking, background, foreground] = CollectionKind::ALL.map(of);
-        let times = || those.iter().filter_map(|c| c.duration_ns);
-        columns.row([
-            or_dash(generation),
-            blocking,
-            background,
-            foreground,
-            count(those.len() as u64),
-            duration(times().fold(0, i64::saturating_add)),
-            times().max().map_or_else(|| "-".into(), duration),
+/// A row for each of some collections.
+fn listed(collections: &[&Collection]) -> Table {
+    let columns = [
+        Column::raw("process_id"),
+        numbers("number", "").key("gc_number"),
+        numbers("generation", "").key("generation"),
+        words("kind", "").key("kind"),
+        Column::raw("reason"),
+        words("reason", "").key("reason_name"),
+        numbers("start s", "").key("start_ns"),
+        numbers("duration", "").key("duration_ns"),
+    ];
+    let mut table = Table::new("collections", &columns);
+    for c in collections {
+        let reason = Cell::optional(c.reason_name);
+        let start = Cell::moment(c.start_ns);
+        table.row([
+            Cell::id(c.process_id),
+            Cell::id(c.number),
+            Cell::id(c.generation),
+            Cell::optional(c.kind.map(CollectionKind::as_str)),
+            Cell::id(c.reason),
+            if reason.is_missing() { reason.shown_as(Cell::id(c.reason)) } else { reason },
+            if c.start_ns.is_none() { start.shown_as(Cell::words("before")) } else { start },
+            Cell::duration(c.duration_ns),
         ]);
     }
-    columns.print(out);
-
-    let mut shown: Vec<&Collection> = list.iter().collect();
-    if !all && list.len() > TOP {
-        shown.sort_by_key(|c| std::cmp::Reverse(c.duration_ns));
-        shown.truncate(TOP);
-        shown.sort_by_key(|c| (c.start_ns, c.number));
-        out.push_str(&format!("\n  the {TOP} longest (--all shows the others)\n"));
-    } else {
-        out.push('\n');
-    }
-    let mut columns = Columns::new(&[">number", ">generation", "kind", "reason", ">start s", ">duration"]);
-    for c in shown {
-        columns.row([
-            c.number.to_string(),
-            or_dash(c.generation),
-            c.kind.map_or("-", CollectionKind::as_str).to_owned(),
-            c.reason_name.map_or_else(|| or_dash(c.reason), str::to_owned),
-            c.start_ns.map_or_else(|| "before".into(), moment),
-            c.duration_ns.map_or_else(|| "-".into(), duration),
-        ]);
-    }
-    columns.print(out);
-}
-
-fn or_dash(value: Option<u64>) -> String {
-    value.map_or_else(|| "-".into(), |v| v.to_string())
-}
-
-/// What is worth knowing although nothing of the recording is missing.
-fn frames_of_stacks(out: &mut String, frames: Option<&FrameNames>) {
-    let Some(FrameNames { counts, unnamed, .. }) = frames else { return };
-    let (all, named) = (counts.frames, counts.named);
-    let share = 100.0 * named as f64 / all.max(1) as f64;
-    out.push_str(&format!(
-        "\nFrames of call stacks\n  {} of {} have a name ({share:.1} %)\n",
-        count(named),
-        count(all)
-    ));
-    if let Some(unnamed) = unnamed {
-        out.push_str(&format!("  {unnamed}\n"));
-    }
-}
-
-fn notes(out: &mut String, inspection: &Inspection) {
-    let mut notes = Vec::new();
-    let raw = inspection.event_types.iter().filter(|t| matches!(t.decoded_by, DecodedBy::Raw(_)));
-    let (kinds, events) = raw.fold((0, 0), |(kinds, events), t| (kinds + 1, events + t.events));
-    if kinds > 0 {
-        let kinds = counted(kinds, "kind of event", "kinds of events");
-        notes.push(format!("{kinds} ({}) cannot be decoded and would be kept raw", counted(events, "event", "events")));
-    }
-    let open = inspection.collections.list.iter().filter(|c| c.duration_ns.is_none()).count() as u64;
-    if open > 0 {
-        notes.push(format!(
-            "start or end of {} not in the recording",
-            counted(open, "collection is", "collections are")
-        ));
-    }
-    let unlisted = inspection.collections.unlisted_marks;
-    if unlisted > 0 {
-        let marks = counted(unlisted, "start or end of a collection is", "starts and ends of collections are");
-        notes.push(format!("{marks} not listed"));
-    }
-    if inspection.end.trailing_bytes > 0 {
-        let trailing = counted(inspection.end.trailing_bytes, "byte", "bytes");
-        notes.push(format!("{trailing} behind the end mark"));
-    }
-    notes.extend(inspection.problems.iter().filter(|p| p.severity == Severity::Info).map(problem));
-    if !notes.is_empty() {
-        out.push_str("\nNotes\n");
-        notes.iter().for_each(|note| out.push_str(&format!("  {note}\n")));
-    }
-}
-
-fn losses(out: &mut String, inspection: &Inspection) {
-    if !inspection.has_losses() {
-        return out.push_str("\nLosses: none, the recording is complete\n");
-    }
-    out.push_str("\nLOSSES\n");
-    let before = out.len();
-    for p in inspection.problems.iter().filter(|p| p.severity > Severity::Info) {
-        out.push_str(&format!("  {}\n", problem(p)));
-    }
-    if out.len() == before {
-        out.push_str("  the recording does not reach its end mark\n");
-    }
+    table
 }

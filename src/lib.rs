@@ -2,7 +2,9 @@
 
 #![allow(rustdoc::invalid_html_tags, reason = "the comments of arguments are the help, where <key> stands for a key")]
 
+mod answer;
 mod args;
+mod asked;
 mod check;
 mod check_report;
 mod cohorts;
@@ -26,7 +28,6 @@ mod json;
 mod lifetimes;
 mod live;
 mod lock;
-mod markdown;
 mod names;
 mod opened;
 mod output;
@@ -68,6 +69,7 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let result = match cli.command {
         Command::Convert(args) => convert::run(*args),
         Command::Collect(args) => collect::run(*args),
+        Command::Watch(args) => live::again(*args),
         Command::Ps(args) => ps::run(&args),
         Command::Inspect(args) => inspect::run(&args),
         Command::Survived(args) => survived::run(&args),

@@ -3,18 +3,20 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
 use tracequet::Error;
 use tracequet::analyze::lifetime::{
     By, ChangeRow, FullCollection, Group, GroupRow, Growth, GrowthRow, Live, LiveRow, NAMES, Sums, TABLES, changes,
     growth, lifetimes_by, live_at,
 };
+use tracequet::analyze::present::Unit::Bytes;
+use tracequet::analyze::present::units::moment;
+use tracequet::analyze::present::{Amount, Answer, Cell, Column, Document, Sentence, Table, numbers, words};
 use tracequet::dataset::error::Evidence;
 use tracequet::dataset::read::Recording;
 
-use super::output::{Outcome, print_result};
-use super::own::OwnArgs;
-use super::text::{Columns, clean, count, duration, moment, size};
+use super::answer::{FormatArgs, first_rows};
+use super::asked::AskedArgs;
+use super::output::Outcome;
 use super::{opened, time};
 
 /// What the command does.
@@ -62,14 +64,10 @@ pub struct LifetimesArgs {
     /// Show all rows, not only the largest
     #[arg(long)]
     pub all: bool,
-    /// Recording in a dataset of several: its trace_id
-    #[arg(long, value_name = "KEY")]
-    pub trace: Option<String>,
-    /// Print a JSON array with all rows
-    #[arg(long)]
-    pub json: bool,
     #[command(flatten)]
-    pub own: OwnArgs,
+    pub format: FormatArgs,
+    #[command(flatten)]
+    pub asked: AskedArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -105,16 +103,17 @@ pub fn run(args: &LifetimesArgs) -> anyhow::Result<Outcome> {
 }
 
 fn shown(args: &LifetimesArgs) -> anyhow::Result<Outcome> {
-    let (text, losses) = asked(&args.input, args, |recording, takes| {
+    let (answer, losses) = asked(&args.input, args, |recording, takes| {
         let by = args.by.into();
         Ok(match (args.at, args.since, &args.base) {
             (_, _, Some(base)) => {
                 // The key of one recording is not that of the other.
-                let (base, _) = asked(base, &LifetimesArgs { trace: None, ..args.clone() }, |recording, takes| {
-                    Ok(lifetimes_by(recording, by, takes)?)
-                })?;
-                let rows = changes(base, lifetimes_by(recording, by, takes)?);
-                printed(args, &rows, change_json, |rows| change_text(rows, args))?
+                let (base, _) = asked(
+                    base,
+                    &LifetimesArgs { asked: AskedArgs { trace: None, ..args.asked.clone() }, ..args.clone() },
+                    |recording, takes| Ok(lifetimes_by(recording, by, takes)?),
+                )?;
+                change_answer(&changes(base, lifetimes_by(recording, by, takes)?), args)
             }
             (at, Some(since), None) => {
                 let at = at.unwrap_or(i64::MAX);
@@ -122,20 +121,13 @@ fn shown(args: &LifetimesArgs) -> anyhow::Result<Outcome> {
                     let why = "--since is a time before --at";
                     return Err(Error::Usage(why.into()).into());
                 }
-                let growth = growth(recording, by, [since, at], takes)?;
-                printed(args, &growth.rows, growth_json, |_| growth_text(&growth, args))?
+                growth_answer(&growth(recording, by, [since, at], takes)?, args)
             }
-            (Some(at), None, None) => {
-                let live = live_at(recording, by, at, takes)?;
-                printed(args, &live.rows, live_json, |_| live_text(&live, at, args))?
-            }
-            (None, None, None) => {
-                let rows = lifetimes_by(recording, by, takes)?;
-                printed(args, &rows, row_json, |rows| text(rows, args))?
-            }
+            (Some(at), None, None) => live_answer(&live_at(recording, by, at, takes)?, at, args),
+            (None, None, None) => answer(&lifetimes_by(recording, by, takes)?, args),
         })
     })?;
-    Outcome::with_losses(losses).printed(print_result(&text))
+    args.format.print(&answer, Outcome::with_losses(losses))
 }
 
 /// What is found in the recording that is asked about, by a function that gets it and which types are taken; and whether it has losses.
@@ -145,179 +137,157 @@ fn asked<T>(
     answer: impl FnOnce(&Recording<'_>, &dyn Fn(&str) -> bool) -> anyhow::Result<T>,
 ) -> anyhow::Result<(T, bool)> {
     let tables: Vec<&str> = TABLES.into_iter().chain(NAMES).collect();
-    let opened = opened::open_with_symbols(input, &tables, &[], args.own.patterns())?;
-    let recording = opened.dataset.recording(args.trace.as_deref())?;
+    let opened = opened::open(input, &tables, &args.asked, args.asked.request().unhashed(true))?;
+    let recording = opened.dataset.recording(args.asked.trace())?;
     let pattern = args.type_name.as_deref().unwrap_or_default().to_lowercase();
     let takes = |name: &str| pattern.is_empty() || name.to_lowercase().contains(&pattern);
     Ok((answer(&recording, &takes)?, opened.losses))
 }
 
-/// Rows as JSON, or what `text` makes of them.
-fn printed<R>(
-    args: &LifetimesArgs,
+/// A few words, and a table.
+struct Lifetimes {
+    head: Vec<Sentence>,
+    table: Table,
+}
+
+impl Answer for Lifetimes {
+    fn document(&self) -> Document {
+        let mut out = Document::default();
+        self.head.iter().cloned().for_each(|line| out.line(line));
+        out.gap();
+        first_rows(&mut out, self.table.clone(), "smaller one", "smaller ones");
+        out
+    }
+
+    fn rows(&self) -> Table {
+        self.table.clone()
+    }
+}
+
+/// A table of rows, each with the names that it is of in its last columns.
+fn table<R>(
+    columns: &[Column],
     rows: &[R],
-    row_json: impl Fn(&R, ByArg) -> Value,
-    text: impl FnOnce(&[R]) -> String,
-) -> anyhow::Result<String> {
-    if !args.json {
-        return Ok(text(rows));
-    }
-    Ok(serde_json::to_string_pretty(&rows.iter().map(|row| row_json(row, args.by)).collect::<Vec<_>>())? + "\n")
-}
-
-/// Figures with the names that they are of.
-fn named(group: &Group, by: ByArg, figures: Value) -> Value {
-    let mut json = figures;
-    if let Some(json) = json.as_object_mut() {
-        let text = |text: &str| json!((!text.is_empty()).then_some(text));
-        json.insert("type_name".into(), json!(group.type_name));
-        if by == ByArg::Site {
-            json.insert("method".into(), text(&group.method));
-        }
-        if by != ByArg::Type {
-            json.insert("own_method".into(), text(&group.own_method));
-            json.insert("assembly".into(), text(&group.assembly));
-        }
-    }
-    json
-}
-
-fn sums_json(sums: &Sums) -> Value {
-    let lives = sums.percentiles();
-    json!({
-        "sample_count": sums.samples,
-        "allocated_bytes": sums.allocated,
-        "tested_bytes": sums.tested,
-        "survived_first_bytes": sums.survived_first,
-        "promoted_bytes": sums.promoted,
-        "died_old_bytes": sums.died_old,
-        "dead_bytes": sums.dead,
-        "alive_bytes": sums.alive,
-        "unknown_bytes": sums.unknown,
-        "life_collections_median": lives.map(|lives| lives.collections_median),
-        "life_collections_p90": lives.map(|lives| lives.collections_p90),
-        "life_ns_median": lives.map(|lives| lives.ns_median),
-        "life_ns_p90": lives.map(|lives| lives.ns_p90),
-    })
-}
-
-fn row_json(row: &GroupRow, by: ByArg) -> Value {
-    named(&row.group, by, sums_json(&row.sums))
-}
-
-fn change_json(row: &ChangeRow, by: ByArg) -> Value {
-    named(&row.group, by, json!({"base": sums_json(&row.base), "now": sums_json(&row.now)}))
-}
-
-fn live_json(row: &LiveRow, by: ByArg) -> Value {
-    let figures = json!({"sample_count": row.samples, "alive_bytes": row.alive, "unknown_bytes": row.unknown});
-    named(&row.group, by, figures)
-}
-
-fn growth_json(row: &GrowthRow, by: ByArg) -> Value {
-    let figures = json!({
-        "growth_bytes": row.growth(),
-        "before_bytes": row.before,
-        "after_bytes": row.after,
-        "new_bytes": row.new,
-        "gone_bytes": row.gone,
-        "lost_bytes": row.lost,
-    });
-    named(&row.group, by, figures)
-}
-
-/// The last columns: type and method.
-fn names(group: &Group, by: ByArg) -> [String; 2] {
-    let Group { method, own_method, type_name, .. } = group;
-    let method = match by {
-        ByArg::Type => String::new(),
-        ByArg::Own if own_method.is_empty() => "(no code of your own)".into(),
-        ByArg::Own => clean(own_method),
-        ByArg::Site if method.is_empty() => "(no call stack)".into(),
-        ByArg::Site => clean(method),
+    args: &LifetimesArgs,
+    group: impl Fn(&R) -> &Group,
+    cells: impl Fn(&R) -> Vec<Cell>,
+) -> Table {
+    let method = match args.by {
+        ByArg::Type => None,
+        ByArg::Own => Some(words("own method", "").key("own_method")),
+        ByArg::Site => Some(words("method", "").key("method")),
     };
-    [clean(type_name), method]
-}
-
-fn share(part: u64, whole: u64) -> String {
-    if whole == 0 { "-".into() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
-}
-
-fn some(bytes: u64) -> String {
-    if bytes == 0 { "-".into() } else { size(bytes) }
-}
-
-/// A difference with its sign.
-fn signed(bytes: i64) -> String {
-    match bytes {
-        0 => "-".into(),
-        1.. => format!("+{}", size(bytes.unsigned_abs())),
-        _ => format!("-{}", size(bytes.unsigned_abs())),
+    let own = Some(Column::raw("own_method")).filter(|_| args.by == ByArg::Site);
+    let assembly = Some(Column::raw("assembly")).filter(|_| args.by != ByArg::Type);
+    let names = std::iter::once(words("type", "").key("type_name")).chain(method).chain(own).chain(assembly);
+    let all: Vec<Column> = columns.iter().copied().chain(names).collect();
+    let mut table = Table::new("lifetimes", &all).first(if args.all { usize::MAX } else { SHOWN });
+    for row in rows {
+        let Group { method, own_method, type_name, assembly, .. } = group(row);
+        let shown = |name: &str, none: &'static str| match name {
+            "" => Cell::Missing.shown_as(Cell::words(none)),
+            name => Cell::text(name),
+        };
+        let names = match args.by {
+            ByArg::Type => vec![],
+            ByArg::Own => vec![shown(own_method, "(no code of your own)"), Cell::text(assembly)],
+            ByArg::Site => vec![shown(method, "(no call stack)"), Cell::text(own_method), Cell::text(assembly)],
+        };
+        table.row([cells(row), vec![Cell::text(type_name)], names].concat());
     }
+    table
 }
 
-/// A table of the first rows behind a few words.
-fn table<R, const N: usize>(
-    head: String,
-    columns: [&str; N],
-    rows: &[R],
-    args: &LifetimesArgs,
-    cells: impl Fn(&R) -> [String; N],
-) -> String {
-    let mut out = head + "\n\n";
-    let mut table = Columns::new(&columns);
-    let shown = if args.all { rows.len() } else { SHOWN };
-    rows.iter().take(shown).for_each(|row| table.row(cells(row)));
-    table.print(&mut out);
-    if rows.len() > shown {
-        out.push_str(&format!("  and {} smaller ones (--all)\n", count((rows.len() - shown) as u64)));
-    }
-    out
+/// Bytes; for people none are a dash.
+fn some(bytes: u64) -> Cell {
+    if bytes == 0 { Cell::size(0).shown_as(Cell::Missing) } else { Cell::size(bytes) }
 }
 
-/// The name of the last column.
-fn method_column(by: ByArg) -> &'static str {
-    match by {
-        ByArg::Own => "own method",
-        ByArg::Site => "method",
-        ByArg::Type => "",
-    }
+/// What programs get of sums: alone, of the base, and of the recording that is compared with it.
+const SUMS: [[&str; 3]; 13] = [
+    ["sample_count", "base.sample_count", "now.sample_count"],
+    ["allocated_bytes", "base.allocated_bytes", "now.allocated_bytes"],
+    ["tested_bytes", "base.tested_bytes", "now.tested_bytes"],
+    ["survived_first_bytes", "base.survived_first_bytes", "now.survived_first_bytes"],
+    ["promoted_bytes", "base.promoted_bytes", "now.promoted_bytes"],
+    ["died_old_bytes", "base.died_old_bytes", "now.died_old_bytes"],
+    ["dead_bytes", "base.dead_bytes", "now.dead_bytes"],
+    ["alive_bytes", "base.alive_bytes", "now.alive_bytes"],
+    ["unknown_bytes", "base.unknown_bytes", "now.unknown_bytes"],
+    ["life_collections_median", "base.life_collections_median", "now.life_collections_median"],
+    ["life_collections_p90", "base.life_collections_p90", "now.life_collections_p90"],
+    ["life_ns_median", "base.life_ns_median", "now.life_ns_median"],
+    ["life_ns_p90", "base.life_ns_p90", "now.life_ns_p90"],
+];
+
+/// The columns of sums of a side; people see those that have a head here, by their keys.
+fn columns_of(side: usize, heads: &[(&str, &'static str)]) -> Vec<Column> {
+    let column = |keys: &[&'static str; 3]| {
+        let key = keys.get(side).copied();
+        let head = heads.iter().find(|(key, _)| keys.first() == Some(key));
+        Column { name: head.map(|(_, head)| *head), meaning: "", key, is_number: true }
+    };
+    SUMS.iter().map(column).collect()
 }
 
-fn text(rows: &[GroupRow], args: &LifetimesArgs) -> String {
-    let head = "What became of allocated bytes: survived their first collection (of those that met one), promoted to generation 2,\n\
-                died in generation 2 or among large or pinned objects, alive at the end; and how long the dead ones lived";
-    let columns = [
-        ">allocated",
-        ">survived",
-        ">promoted",
-        ">died old",
-        ">alive",
-        ">unknown",
-        ">gcs",
-        ">median",
-        ">p90",
-        "type",
-        method_column(args.by),
+/// The cells of these columns.
+fn cells_of(sums: &Sums) -> Vec<Cell> {
+    let lives = sums.percentiles();
+    vec![
+        Cell::count(sums.samples),
+        Cell::size(sums.allocated),
+        Cell::size(sums.tested),
+        // For people the share of those that met a collection.
+        Cell::size(sums.survived_first)
+            .shown_as(Cell::share(Some(sums.survived_first as f64 / sums.tested as f64).filter(|_| sums.tested > 0))),
+        some(sums.promoted),
+        some(sums.died_old),
+        some(sums.dead),
+        some(sums.alive),
+        some(sums.unknown),
+        Cell::count(lives.map(|lives| lives.collections_median.into())),
+        Cell::count(lives.map(|lives| lives.collections_p90.into())),
+        Cell::duration(lives.map(|lives| lives.ns_median)),
+        Cell::duration(lives.map(|lives| lives.ns_p90)),
+    ]
+}
+
+fn answer(rows: &[GroupRow], args: &LifetimesArgs) -> Lifetimes {
+    let head = "What became of allocated bytes: survived their first collection (of those that met one), promoted to gen 2, died in \
+                gen 2, LOH or POH, alive at the end; and how many GCs and how long the dead ones lived";
+    let heads = [
+        ("allocated_bytes", "allocated"),
+        ("survived_first_bytes", "survived"),
+        ("promoted_bytes", "promoted"),
+        ("died_old_bytes", "died old"),
+        ("alive_bytes", "alive"),
+        ("unknown_bytes", "unknown"),
+        ("life_collections_median", "gcs"),
+        ("life_ns_median", "median"),
+        ("life_ns_p90", "p90"),
     ];
-    table(head.into(), columns, rows, args, |GroupRow { group, sums, .. }| {
-        let lives = sums.percentiles();
-        let dash = || "-".to_owned();
-        let [type_name, method] = names(group, args.by);
-        [
-            size(sums.allocated),
-            share(sums.survived_first, sums.tested),
-            some(sums.promoted),
-            some(sums.died_old),
-            some(sums.alive),
-            some(sums.unknown),
-            lives.map_or_else(dash, |lives| lives.collections_median.to_string()),
-            lives.map_or_else(dash, |lives| duration(lives.ns_median)),
-            lives.map_or_else(dash, |lives| duration(lives.ns_p90)),
-            type_name,
-            method,
-        ]
-    })
+    let table = table(&columns_of(0, &heads), rows, args, |row| &row.group, |row| cells_of(&row.sums));
+    Lifetimes { head: vec![head.into()], table }
+}
+
+fn change_answer(rows: &[ChangeRow], args: &LifetimesArgs) -> Lifetimes {
+    let head = "How the recording differs from --base: bytes allocated, the part that survived its first collection, bytes that died in \
+                gen 2, LOH or POH, bytes alive at the end; first in --base, then in the recording";
+    let of_base = [
+        ("allocated_bytes", "allocated"),
+        ("survived_first_bytes", "survived"),
+        ("died_old_bytes", "died old"),
+        ("alive_bytes", "alive"),
+    ];
+    let of_now = [
+        ("allocated_bytes", "now allocated"),
+        ("survived_first_bytes", "survived"),
+        ("died_old_bytes", "died old"),
+        ("alive_bytes", "alive"),
+    ];
+    let columns = [columns_of(1, &of_base), columns_of(2, &of_now)].concat();
+    let cells = |row: &ChangeRow| [cells_of(&row.base), cells_of(&row.now)].concat();
+    Lifetimes { head: vec![head.into()], table: table(&columns, rows, args, |row| &row.group, cells) }
 }
 
 /// How fresh what is known is.
@@ -330,64 +300,44 @@ fn behind(full: Option<FullCollection>) -> String {
     }
 }
 
-fn live_text(live: &Live, at: i64, args: &LifetimesArgs) -> String {
-    let head = format!(
-        "Bytes alive at {} s: they had survived a collection, and none had found them dead ({}).\n\
-         Unknown: no collection had collected them so far, or the recording does not say",
-        moment(at),
-        behind(live.last_full)
-    );
-    let columns = [">alive", ">unknown", "type", method_column(args.by)];
-    table(head, columns, &live.rows, args, |row| {
-        let [type_name, method] = names(&row.group, args.by);
-        [some(row.alive), some(row.unknown), type_name, method]
-    })
+fn live_answer(live: &Live, at: i64, args: &LifetimesArgs) -> Lifetimes {
+    let at = moment(at);
+    let known = behind(live.last_full);
+    let head = [
+        format!("Bytes alive at {at} s: they had survived a collection, and none had found them dead ({known})."),
+        "Unknown: no collection had collected them so far, or the recording does not say".into(),
+    ];
+    let columns = [
+        Column::raw("sample_count"),
+        numbers("alive", "").key("alive_bytes"),
+        numbers("unknown", "").key("unknown_bytes"),
+    ];
+    let cells = |row: &LiveRow| vec![Cell::count(row.samples), some(row.alive), some(row.unknown)];
+    let table = table(&columns, &live.rows, args, |row| &row.group, cells);
+    Lifetimes { head: head.map(Sentence::from).into(), table }
 }
 
-fn growth_text(growth: &Growth, args: &LifetimesArgs) -> String {
+fn growth_answer(growth: &Growth, args: &LifetimesArgs) -> Lifetimes {
     let [from, to] = growth.last_full.map(behind);
     let since = moment(args.since.unwrap_or_default());
     let until = args.at.map_or_else(|| "the end".to_owned(), |at| format!("{} s", moment(at)));
-    let head = format!(
-        "What grew from {since} s ({from})\n\
-         to {until} ({to}): bytes alive at both times, new and gone between them"
-    );
-    let columns = [">growth", ">before", ">after", ">new", ">gone", ">lost", "type", method_column(args.by)];
-    table(head, columns, &growth.rows, args, |row| {
-        let [type_name, method] = names(&row.group, args.by);
-        let GrowthRow { before, after, new, gone, lost, .. } = *row;
-        [signed(row.growth()), some(before), some(after), some(new), some(gone), some(lost), type_name, method]
-    })
-}
-
-fn change_text(rows: &[ChangeRow], args: &LifetimesArgs) -> String {
-    let head = "How the recording differs from --base: bytes allocated, the part that survived its first collection, bytes that died in\n\
-                generation 2 or among large or pinned objects, bytes alive at the end; first in --base, then in the recording";
-    let columns = [
-        ">allocated",
-        ">now",
-        ">survived",
-        ">now",
-        ">died old",
-        ">now",
-        ">alive",
-        ">now",
-        "type",
-        method_column(args.by),
+    let head = [
+        format!("What grew from {since} s ({from})"),
+        format!("to {until} ({to}): bytes alive at both times, new and gone between them"),
     ];
-    table(head.into(), columns, rows, args, |ChangeRow { group, base, now, .. }| {
-        let [type_name, method] = names(group, args.by);
-        [
-            some(base.allocated),
-            some(now.allocated),
-            share(base.survived_first, base.tested),
-            share(now.survived_first, now.tested),
-            some(base.died_old),
-            some(now.died_old),
-            some(base.alive),
-            some(now.alive),
-            type_name,
-            method,
-        ]
-    })
+    let columns = [
+        numbers("growth", "").key("growth_bytes"),
+        numbers("before", "").key("before_bytes"),
+        numbers("after", "").key("after_bytes"),
+        numbers("new", "").key("new_bytes"),
+        numbers("gone", "").key("gone_bytes"),
+        numbers("lost", "").key("lost_bytes"),
+    ];
+    let cells = |row: &GrowthRow| {
+        let growth = Cell::from(Amount::new(row.growth(), Bytes).change());
+        let GrowthRow { before, after, new, gone, lost, .. } = *row;
+        std::iter::once(growth).chain([before, after, new, gone, lost].map(some)).collect()
+    };
+    let table = table(&columns, &growth.rows, args, |row| &row.group, cells);
+    Lifetimes { head: head.map(Sentence::from).into(), table }
 }

@@ -1,13 +1,15 @@
 //! Opens IN as a dataset: IN itself, or a temporary dataset converted from a recording.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tracequet::analyze::heap::{self, KeptWalk};
 use tracequet::dataset::read::Dataset;
 use tracequet::facts::code::own::OwnCode;
-use tracequet::{Convert, DatasetLayout, KeepWalk, LIFETIMES, Progress, StoredDataset, TemporaryDataset, expand};
+use tracequet::{Convert, DatasetLayout, LIFETIMES, Progress, StoredDataset, TemporaryDataset, expand};
 
+use super::asked::AskedArgs;
 use super::interrupt;
+use super::own::OwnArgs;
 use super::progress::Bar;
 use super::stored::{self, OpenDataset};
 
@@ -32,48 +34,13 @@ impl Opened {
     }
 }
 
-/// Opens the dataset at `input`, or converts these tables of the recording there.
-pub fn open(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
-    open_as(input, tables, Convert::default().unhashed(true))
-}
-
-/// The same for what shows metrics: sampled objects are followed, because the scores of rules are among them.
-pub fn open_measured(input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
-    open_as(input, tables, Convert::default().lifetimes(LIFETIMES).unhashed(true))
-}
-
-/// The same for what shows a heap dump: that of a recording is kept in memory.
-pub fn open_with_walk(input: &Path, tables: &[&str], walk: KeepWalk) -> anyhow::Result<Opened> {
-    open_as(input, tables, Convert::default().keep_walk(walk).unhashed(true))
-}
-
-/// The same, with source lines by the symbols in these folders, and patterns of own code. A dataset has those of its conversion.
-pub fn open_with_symbols(input: &Path, tables: &[&str], symbols: &[PathBuf], own: OwnCode) -> anyhow::Result<Opened> {
-    own_of_recording(input, tables, own, Convert::default().symbols(symbols.iter().cloned()).unhashed(true))
-}
-
-/// The same for what shows findings: sampled objects are followed, too.
-pub fn open_explained(input: &Path, tables: &[&str], symbols: &[PathBuf], own: OwnCode) -> anyhow::Result<Opened> {
-    own_of_recording(input, tables, own, Convert::default().symbols(symbols.iter().cloned()).lifetimes(LIFETIMES))
-}
-
-/// The same for a page, which shows the last heap dump, too (that of a recording is kept in memory), and the hash of the recording.
-pub fn open_for_page(
-    input: &Path,
-    tables: &[&str],
-    symbols: &[PathBuf],
-    own: OwnCode,
-    walk: KeepWalk,
-) -> anyhow::Result<Opened> {
-    let request = Convert::default().symbols(symbols.iter().cloned()).lifetimes(LIFETIMES).keep_walk(walk);
-    own_of_recording(input, tables, own, request)
-}
-
-fn own_of_recording(input: &Path, tables: &[&str], own: OwnCode, request: Convert) -> anyhow::Result<Opened> {
-    let asked = own != OwnCode::default();
-    let opened = open_as(input, tables, request.own(own))?;
-    if asked && opened.converted.is_none() {
-        let what = "a dataset has the own code of its conversion, expected --own and --not-own with a recording, or with convert";
+/// Opens the dataset at `input`, or converts these tables of the recording there as the request says: what is asked about, and what
+/// a command needs beside it. A dataset has what its conversion was told.
+pub fn open(input: &Path, tables: &[&str], asked: &AskedArgs, request: Convert) -> anyhow::Result<Opened> {
+    let opened = open_as(input, tables, request)?;
+    if asked.is_for_recordings() && !opened.is_converted() {
+        let what = "a dataset has the processes and the own code of its conversion, expected --process, --own and --not-own with a \
+                    recording, or with convert";
         return Err(tracequet::Error::Usage(what.into()).into());
     }
     Ok(opened)
@@ -93,7 +60,8 @@ fn open_as(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<Op
 pub fn open_all(input: &Path, tables: &[&str], own: OwnCode) -> anyhow::Result<Opened> {
     let is_dataset = input.is_dir() && input.join("manifest.json").exists();
     if is_dataset || tracequet::trace::source::store::is_address(input) {
-        return open_with_symbols(input, tables, &[], own);
+        let asked = AskedArgs { own: OwnArgs { own: own.own, not_own: own.not_own }, ..AskedArgs::default() };
+        return open(input, tables, &asked, asked.request().unhashed(true));
     }
     let found = expand(&[input.to_owned()], Path::new(""))?;
     let layout = if found.several { DatasetLayout::Hive } else { DatasetLayout::default() };

@@ -5,7 +5,7 @@ use clap::builder::NonEmptyStringValueParser;
 
 use tracequet::facts::code::own::OwnCode;
 
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct OwnArgs {
     /// Assemblies or methods of your own, such as 'Shop*'; repeatable [default: what does not come with .NET]
     ///

@@ -1,15 +1,11 @@
 //! `tracequet ps`: the .NET processes that can be recorded, and those that cannot be reached.
 
-use std::io::IsTerminal;
-
-use serde_json::json;
+use tracequet::analyze::present::{Answer, Cell, Column, Document, Table, words};
 use tracequet::trace::source::diagnostics::port::{Candidate, Target, candidates, process_info};
 
 use super::live::args::PsArgs;
 use super::live::process::{program_name, trouble};
-use super::output::{Outcome, print_result};
-use super::terminal;
-use super::text::{Columns, clean};
+use super::output::Outcome;
 
 /// One line of the list.
 struct Row {
@@ -33,8 +29,7 @@ pub fn run(args: &PsArgs) -> anyhow::Result<Outcome> {
         .collect::<std::io::Result<_>>()
         .map_err(tracequet::trace::error::Error::io("starting a thread"))?;
     let rows: Vec<Row> = asking.into_iter().filter_map(|thread| thread.join().ok()).collect();
-    print_result(&if args.json { as_json(&rows)? } else { as_text(&rows) })?;
-    Ok(Outcome::Whole)
+    args.format.print(&Processes(rows), Outcome::Whole)
 }
 
 fn row(candidate: Candidate) -> Row {
@@ -70,43 +65,43 @@ fn row(candidate: Candidate) -> Row {
     row
 }
 
-fn as_text(rows: &[Row]) -> String {
-    if rows.is_empty() {
-        return "no .NET process was found\n".into();
-    }
-    let mut columns = Columns::new(&["pid", "name", "user", "runtime", "port", "command"]);
-    for row in rows {
-        let port = match (&row.trouble, &row.port) {
-            (Some(trouble), _) => format!("({trouble})"),
-            (None, port) => port.clone().unwrap_or_default(),
-        };
-        columns.row([
-            row.process.to_string(),
-            clean(&row.name),
-            clean(&row.user),
-            clean(&row.version),
-            clean(&port),
-            clean(&row.command_line),
-        ]);
-    }
-    let mut text = String::new();
-    // A pipe gets every line whole.
-    let is_shown = std::io::stdout().is_terminal() || std::env::var_os("COLUMNS").is_some();
-    columns.fitting(&[5, 4, 1], 0).print_within(if is_shown { terminal::width() } else { usize::MAX }, &mut text);
-    text
-}
+/// The list.
+struct Processes(Vec<Row>);
 
-fn as_json(rows: &[Row]) -> anyhow::Result<String> {
-    let rows: Vec<_> = rows
-        .iter()
-        .map(|row| {
-            let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-            json!({
-                "process_id": row.process, "name": text(&row.name), "user": text(&row.user),
-                "runtime_version": text(&row.version), "command_line": text(&row.command_line),
-                "port": row.port, "problem": row.trouble,
-            })
-        })
-        .collect();
-    Ok(serde_json::to_string_pretty(&rows)? + "\n")
+impl Answer for Processes {
+    fn document(&self) -> Document {
+        let mut out = Document::default();
+        match self.0.is_empty() {
+            true => out.line("no .NET process was found"),
+            false => out.table(self.rows()),
+        }
+        out
+    }
+
+    fn rows(&self) -> Table {
+        let columns = [
+            words("pid", "").key("process_id"),
+            words("name", "").key("name"),
+            words("user", "").key("user"),
+            words("runtime", "").key("runtime_version"),
+            words("port", "").key("port"),
+            Column::raw("problem"),
+            words("command", "").key("command_line"),
+        ];
+        let mut table = Table::new("processes", &columns);
+        for row in &self.0 {
+            let port = Cell::optional(row.port.as_deref());
+            let shown = row.trouble.as_ref().map_or_else(|| port.clone(), |why| Cell::text(&format!("({why})")));
+            table.row([
+                Cell::id(u64::from(row.process)),
+                Cell::text(&row.name),
+                Cell::text(&row.user),
+                Cell::text(&row.version),
+                port.shown_as(shown),
+                Cell::optional(row.trouble.as_deref()),
+                Cell::sentence(&row.command_line),
+            ]);
+        }
+        table
+    }
 }

@@ -10,6 +10,7 @@ use tracequet::analyze::diff::{By, Options};
 use tracequet::report::changes::{Changes, changes};
 use tracequet::report::{MAX_HEAP, TABLES};
 
+use super::asked::AskedArgs;
 use super::compared;
 use super::heap_diff;
 use super::opened;
@@ -61,11 +62,8 @@ pub struct ReportArgs {
     /// A dataset already has the names of its conversion.
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
-    /// Recording in a dataset of several: its trace_id [default: a page of all]
-    #[arg(long, value_name = "KEY")]
-    pub trace: Option<String>,
     #[command(flatten)]
-    pub own: OwnArgs,
+    pub asked: AskedArgs,
 }
 
 /// The page of what changed, and whether something is missing on a side.
@@ -95,12 +93,18 @@ fn difference_of(base: &Path, new: &Path, own: &OwnArgs) -> anyhow::Result<(Stri
 pub fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
     check_output(args.output.as_deref(), args.overwrite)?;
     let (html, losses) = match &args.new {
-        Some(new) => difference_of(&args.input, new, &args.own)?,
+        Some(new) => difference_of(&args.input, new, &args.asked.own)?,
         None => {
             let walk = KeepWalk::new(MAX_HEAP, None);
-            let mut opened = opened::open_for_page(&args.input, &TABLES, &args.symbols, args.own.patterns(), walk)?;
+            let request = args.asked.request().symbols(args.symbols.iter().cloned());
+            let mut opened = opened::open(
+                &args.input,
+                &TABLES,
+                &args.asked,
+                request.lifetimes(tracequet::LIFETIMES).keep_walk(walk),
+            )?;
             let walk = opened.walk.take();
-            (page_of(&opened.dataset, &args.input, args.trace.as_deref(), "", walk)?, opened.losses)
+            (page_of(&opened.dataset, &args.input, args.asked.trace(), "", walk)?, opened.losses)
         }
     };
     let outcome = Outcome::with_losses(losses);

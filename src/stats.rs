@@ -1,22 +1,21 @@
 //! `tracequet stats`: the figures of recordings.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::Path;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tracequet::analyze::check::{FINGERPRINT_TABLES, LabelTest, Run, latest, runs};
 use tracequet::analyze::findings::{self, INFO, WARNING};
-use tracequet::analyze::metrics::{Missing, Owner, TABLE, definition_of, tables};
+use tracequet::analyze::metrics::{Metric, Missing, Owner, TABLE, definition_of, tables};
+use tracequet::analyze::present::{Answer, Cell, Column, Document, Sentence, Table, numbers, words};
 use tracequet::analyze::samples::median;
 
-use super::markdown::code;
+use super::answer::FormatArgs;
+use super::asked::AskedArgs;
 use super::names::Names;
 use super::opened::{self, Opened};
-use super::output::{Outcome, print_note, print_result};
+use super::output::{Outcome, print_note};
 use super::stored::note_damaged;
-use super::terminal;
-use super::text::{Columns, clean, count, duration, shortened, size, wrapped};
 
 pub const ABOUT: &str = "\
 Shows the metrics of a recording or of all recordings of a dataset by subject: pauses, sizes of the heap, allocations, samples, exceptions, \
@@ -43,36 +42,24 @@ pub struct StatsArgs {
     /// Only the newest recording of a dataset, and those with the same labels
     #[arg(long)]
     pub latest: bool,
-    /// Form of the output
-    #[arg(long, value_enum, default_value_t = StatsFormat::Text)]
-    pub format: StatsFormat,
-    /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
-    pub json: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum StatsFormat {
-    /// For reading
-    Text,
-    /// For programs: an array of recordings
-    Json,
-    /// For documents and job summaries
-    Markdown,
+    #[command(flatten)]
+    pub asked: AskedArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 /// Prints the figures. Exit code 2 when a recording has losses.
 pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
-    let source = Source::open(&args.input)?;
-    let runs = if args.latest { source.latest()? } else { source.labelled(&[])? };
+    let source = Source::open_asked(&args.input, &[], &args.asked)?;
+    let mut runs = if args.latest { source.latest()? } else { source.labelled(&[])? };
+    if let Some(key) = args.asked.trace() {
+        // One that is not there is an error.
+        source.dataset().recording(Some(key))?;
+        runs.retain(|run| run.trace_id == key);
+    }
     note_missing_metrics(&source.0)?;
-    let format = if args.json { StatsFormat::Json } else { args.format };
-    let text = match format {
-        StatsFormat::Text => text(&runs, terminal::width()),
-        StatsFormat::Json => json(&runs)?,
-        StatsFormat::Markdown => markdown(&runs),
-    };
-    Outcome::with_losses(runs.iter().any(|run| run.has_losses)).printed(print_result(&text))
+    let outcome = Outcome::with_losses(runs.iter().any(|run| run.has_losses));
+    args.format.print(&Stats(&runs), outcome)
 }
 
 /// Where runs come from: a dataset, or a recording that is converted for it.
@@ -86,9 +73,16 @@ impl Source {
 
     /// The same with more tables, where IN is a recording.
     pub fn open_with(input: &Path, more: &[&str]) -> anyhow::Result<Source> {
+        Source::open_asked(input, more, &AskedArgs::default())
+    }
+
+    /// The same of what is asked about.
+    fn open_asked(input: &Path, more: &[&str], asked: &AskedArgs) -> anyhow::Result<Source> {
         let mut needed = needed();
         needed.extend(more.iter().filter(|name| **name != TABLE && !FINGERPRINT_TABLES.contains(name)));
-        let opened = opened::open_measured(input, &needed)?;
+        // Sampled objects are followed, because the scores of rules are among the metrics.
+        let request = asked.request().lifetimes(tracequet::LIFETIMES).unhashed(true);
+        let opened = opened::open(input, &needed, asked, request)?;
         if !opened.is_converted() {
             note_damaged(&opened.dataset, input)?;
         }
@@ -131,17 +125,15 @@ pub fn note_missing_metrics(opened: &Opened) -> anyhow::Result<()> {
     ))
 }
 
+/// A value of a metric, in its unit.
+pub fn cell_of(metric: &str, value: impl Into<Option<f64>>) -> Cell {
+    let unit = definition_of(metric).ok().flatten().map_or("", |definition| definition.unit.as_str());
+    Cell::in_unit(value, unit)
+}
+
 /// A value in its unit, for a person.
 pub fn shown(metric: &str, value: f64) -> String {
-    let unit = definition_of(metric).ok().flatten().map_or("", |definition| definition.unit.as_str());
-    match unit {
-        "ns" => duration(value as i64),
-        "bytes" => size(value as u64),
-        "bytes/s" => format!("{}/s", size(value as u64)),
-        "share" => format!("{:.2} %", value * 100.0),
-        "count" if value.fract() == 0.0 => count(value as u64),
-        _ => format!("{value:.1}"),
-    }
+    cell_of(metric, value).in_text()
 }
 
 /// What figures are about: the first part of their names, and the kinds of events whose rules are about it.
@@ -211,9 +203,9 @@ impl Marks {
         for (rule, score) in highest {
             let Some(of_subject) = marks.get_mut(subject_of_rule(rule)) else { continue };
             if score >= WARNING {
-                of_subject.warnings.push(clean(rule));
+                of_subject.warnings.push(rule.to_owned());
             } else if score >= INFO {
-                of_subject.infos.push(clean(rule));
+                of_subject.infos.push(rule.to_owned());
             }
         }
         marks
@@ -302,98 +294,98 @@ fn rows(runs: &[Run]) -> Vec<Row> {
     rows
 }
 
-fn cells(runs: &[Run], row: &Row) -> [String; 5] {
-    let shown = |value: Option<f64>| value.map_or_else(String::new, |value| shown(&row.name, value));
-    let several = runs.len() > 1;
-    let values = &row.values;
-    let least = values.iter().copied().min_by(f64::total_cmp).filter(|_| several);
-    let most = values.iter().copied().max_by(f64::total_cmp).filter(|_| several);
-    let note = if several { format!("{} of {}", values.len(), runs.len()) } else { row.note.clone() };
-    [clean(&row.name), shown(median(values)), shown(least), shown(most), note]
-}
+/// The metrics of runs.
+struct Stats<'r>(&'r [Run]);
 
-/// For reading, in lines of at most `width` characters.
-fn text(runs: &[Run], width: usize) -> String {
-    let mut out = String::new();
-    for run in runs {
-        let labels: Vec<String> = run.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let losses = match (run.is_damaged, run.is_failed, run.has_losses) {
-            (true, ..) => "  ITS ENTRY IS DAMAGED",
-            (false, true, _) => "  COULD NOT BE READ",
-            (false, false, true) => "  LOSSES",
-            (false, false, false) => "",
+impl Answer for Stats<'_> {
+    /// The runs, and a table by subjects.
+    fn document(&self) -> Document {
+        let mut out = Document::default();
+        for run in self.0 {
+            let labels: Vec<String> = run.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let losses = match (run.is_damaged, run.is_failed, run.has_losses) {
+                (true, ..) => "  ITS ENTRY IS DAMAGED",
+                (false, true, _) => "  COULD NOT BE READ",
+                (false, false, true) => "  LOSSES",
+                (false, false, false) => "",
+            };
+            let id = Sentence::default().text(&run.trace_id);
+            let with_labels = if labels.is_empty() { id } else { id.words("  ").text(&labels.join(" ")) };
+            out.line(with_labels.words(losses));
+        }
+        let by_subject = BySubject::of(self.0);
+        let columns =
+            [words("metric", ""), numbers("median", ""), numbers("least", ""), numbers("most", ""), words("where", "")];
+        let mut table = Table::new("metrics", &columns);
+        let names = Names::of(by_subject.subjects.iter().flat_map(|(.., rows)| rows).map(|row| row.name.as_str()));
+        for (title, marks, rows) in &by_subject.subjects {
+            let heading = Sentence::from(*title);
+            let marks = marks.words();
+            let heading = if marks.is_empty() { heading } else { heading.words(" (").text(&marks).words(")") };
+            table.group(heading);
+            rows.iter().for_each(|row| table.row(self.cells(row, &names)));
+        }
+        out.table(table);
+        by_subject.notes().into_iter().for_each(|note| out.line(note));
+        out
+    }
+
+    /// A row for each metric of each run.
+    fn rows(&self) -> Table {
+        let mut table = Table::new("metrics", &METRIC.map(Column::raw));
+        for run in self.0 {
+            run.metrics.iter().for_each(|metric| table.row(metric_cells(run, metric)));
+        }
+        table
+    }
+
+    /// An array of runs.
+    fn json(&self) -> serde_json::Value {
+        let run = |run: &Run| {
+            serde_json::json!({
+                "trace_id": run.trace_id, "start": run.start, "labels": run.labels,
+                "has_losses": run.has_losses, "is_failed": run.is_failed, "is_damaged": run.is_damaged,
+                "fingerprint": run.fingerprint, "metrics": Stats(std::slice::from_ref(run)).rows().json(),
+            })
         };
-        let (id, labels) = (clean(&run.trace_id), clean(&labels.join(" ")));
-        let rest = if labels.is_empty() { losses.to_owned() } else { format!("  {labels}{losses}") };
-        if id.chars().count() + rest.chars().count() <= width {
-            writeln!(out, "{id}{rest}").ok();
-        } else {
-            // The key is what --trace takes: it is shown whole.
-            writeln!(out, "{id}\n    {}{}", shortened(&labels, width.saturating_sub(4 + losses.len())), losses).ok();
-        }
+        self.0.iter().map(run).collect()
     }
-    let by_subject = BySubject::of(runs);
-    let mut columns = Columns::new(&["metric", ">median", ">least", ">most", "where"]).fitting(&[0, 4], 0);
-    let rows = || by_subject.subjects.iter().flat_map(|(.., rows)| rows);
-    let names = Names::of(rows().map(|row| row.name.as_str()));
-    for row in rows() {
-        let [_, median, least, most, note] = cells(runs, row);
-        columns.row([clean(&names.shown(&row.name)), median, least, most, clean(&note)]);
-    }
-    let mut table = String::new();
-    columns.print_within(width, &mut table);
-    // A line for the heads, and one for each figure.
-    let mut lines = table.lines();
-    writeln!(out, "{}", lines.next().unwrap_or_default()).ok();
-    for (title, marks, rows) in &by_subject.subjects {
-        let words = marks.words();
-        let heading = if words.is_empty() { (*title).to_owned() } else { format!("{title} ({words})") };
-        wrapped(&heading, width).for_each(|line| writeln!(out, "{line}").unwrap_or_default());
-        lines.by_ref().take(rows.len()).for_each(|line| writeln!(out, "{line}").unwrap_or_default());
-    }
-    for note in by_subject.notes() {
-        wrapped(&note, width).for_each(|line| writeln!(out, "{line}").unwrap_or_default());
-    }
-    out
 }
 
-fn markdown(runs: &[Run]) -> String {
-    let mut out = String::from("| metric | median | least | most | |\n|---|---:|---:|---:|---|\n");
-    let by_subject = BySubject::of(runs);
-    for (title, marks, rows) in &by_subject.subjects {
-        let words = marks.words();
-        let words = if words.is_empty() { words } else { code(&words) };
-        writeln!(out, "| **{title}** | | | | {words} |").ok();
-        for row in rows {
-            let [name, median, least, most, note] = cells(runs, row);
-            let note = if note.is_empty() { note } else { code(&note) };
-            writeln!(out, "| {} | {median} | {least} | {most} | {note} |", code(&name)).ok();
-        }
+impl Stats<'_> {
+    fn cells(&self, row: &Row, names: &Names<'_>) -> [Cell; 5] {
+        let several = self.0.len() > 1;
+        let values = &row.values;
+        let least = values.iter().copied().min_by(f64::total_cmp).filter(|_| several);
+        let most = values.iter().copied().max_by(f64::total_cmp).filter(|_| several);
+        let note = match several {
+            true => Cell::words(format!("{} of {}", values.len(), self.0.len())),
+            false => Cell::text(&row.note),
+        };
+        let of = |value| cell_of(&row.name, value);
+        [Cell::text(&names.shown(&row.name)), of(median(values)), of(least), of(most), note]
     }
-    for note in by_subject.notes() {
-        writeln!(out, "\n{note}").ok();
-    }
-    out
 }
 
-fn json(runs: &[Run]) -> anyhow::Result<String> {
-    let metric = |metric: &tracequet::analyze::metrics::Metric| {
-        let definition = definition_of(&metric.name).ok().flatten();
-        let (scope, process_id) = metric.owner.columns();
-        serde_json::json!({
-            "name": metric.name, "value": metric.value, "unit": definition.map(|d| d.unit.as_str()),
-            "missing": metric.missing.map(Missing::word), "observations": metric.observations, "worst": metric.worst,
-            "scope": scope, "process_id": process_id, "source": metric.source,
-        })
-    };
-    let run = |run: &Run| {
-        serde_json::json!({
-            "trace_id": run.trace_id, "start": run.start, "labels": run.labels,
-            "has_losses": run.has_losses, "is_failed": run.is_failed, "is_damaged": run.is_damaged,
-            "fingerprint": run.fingerprint, "metrics": run.metrics.iter().map(metric).collect::<Vec<_>>(),
-        })
-    };
-    Ok(serde_json::to_string_pretty(&runs.iter().map(run).collect::<Vec<_>>())? + "\n")
+/// What programs get of a metric.
+const METRIC: [&str; 10] =
+    ["trace_id", "name", "value", "unit", "missing", "observations", "worst", "scope", "process_id", "source"];
+
+fn metric_cells(run: &Run, metric: &Metric) -> [Cell; 10] {
+    let unit = definition_of(&metric.name).ok().flatten().map(|definition| definition.unit.as_str());
+    let (scope, process_id) = metric.owner.columns();
+    [
+        Cell::text(&run.trace_id),
+        Cell::text(&metric.name),
+        cell_of(&metric.name, metric.value),
+        Cell::optional(unit),
+        Cell::optional(metric.missing.map(Missing::word)),
+        Cell::count(metric.observations),
+        Cell::optional(metric.worst.as_deref()),
+        Cell::words(scope),
+        Cell::id(process_id),
+        Cell::optional(metric.source.as_deref()),
+    ]
 }
 
 #[cfg(test)]

@@ -4,10 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tracequet::Error;
+use tracequet::analyze::present::{Answer, Cell, Column, Document, Table, Unit, numbers, words};
 use tracequet::analyze::survived::{Fate, Step, TABLES, survived};
 
-use super::output::{Outcome, print_result};
-use super::text::{Columns, moment};
+use super::answer::FormatArgs;
+use super::asked::AskedArgs;
+use super::output::Outcome;
 use super::{opened, values};
 
 #[derive(Debug, Args)]
@@ -24,20 +26,18 @@ pub struct SurvivedArgs {
     /// Continue with later collections, as long as the address of the object is known
     #[arg(long)]
     pub follow: bool,
-    /// Recording in a dataset of several: its trace_id
-    #[arg(long, value_name = "KEY")]
-    pub trace: Option<String>,
-    /// Print a JSON array, one object for each collection
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub asked: AskedArgs,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 /// Answers from a dataset, or from a recording that is converted for it.
 pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
-    let opened = opened::open(&args.input, &TABLES)?;
-    let recording = opened.dataset.recording(args.trace.as_deref())?;
+    let opened = opened::open(&args.input, &TABLES, &args.asked, args.asked.request().unhashed(true))?;
+    let recording = opened.dataset.recording(args.asked.trace())?;
     match survived(&recording, args.gc, args.address, args.follow) {
-        Ok(steps) => print(args, &steps, opened.losses),
+        Ok(steps) => args.format.print(&Fates(steps), Outcome::with_losses(opened.losses)),
         Err(error) => match u32::try_from(args.address) {
             // A low address of a small heap can be typed as a collection.
             Ok(gc) if survived(&recording, gc, args.gc.into(), false).is_ok() => {
@@ -60,45 +60,56 @@ fn collection(text: &str) -> Result<u32, String> {
     })
 }
 
-fn print(args: &SurvivedArgs, steps: &[Step], losses: bool) -> anyhow::Result<Outcome> {
-    let text = if args.json { json(steps)? } else { text(steps) };
-    Outcome::with_losses(losses).printed(print_result(&text))
-}
+/// What became of an object in each collection.
+struct Fates(Vec<Step>);
 
-fn json(steps: &[Step]) -> anyhow::Result<String> {
-    let rows: Vec<_> = steps
-        .iter()
-        .map(|s| {
-            serde_json::json!({
-                "gc_id": s.gc_id, "generation": s.generation, "kind": s.kind, "start_ts_ns": s.start_ns,
-                "address": s.address, "fate": s.fate.as_str(), "address_after": s.address_after,
-                "generation_before": s.generation_before, "generation_after": s.generation_after,
-                "reason": match s.fate { Fate::Unknown(why) => Some(why.text()), _ => None },
-            })
-        })
-        .collect();
-    Ok(serde_json::to_string_pretty(&rows)? + "\n")
-}
+impl Answer for Fates {
+    fn document(&self) -> Document {
+        let mut out = Document::default();
+        out.table(self.rows());
+        if let Some(Step { fate: Fate::Unknown(why), .. }) = self.0.last() {
+            out.gap();
+            out.note(format!("unknown: {}", why.text()));
+        }
+        out
+    }
 
-fn text(steps: &[Step]) -> String {
-    let mut columns = Columns::new(&[">gc", ">collects", "kind", ">start s", ">address", "fate", ">now", "generation"]);
-    let or_dash = |g: Option<u8>| g.map_or_else(|| "-".into(), |g| g.to_string());
-    for s in steps {
-        columns.row([
-            s.gc_id.to_string(),
-            or_dash(s.generation),
-            s.kind.clone().unwrap_or_else(|| "-".into()),
-            moment(s.start_ns),
-            format!("{:#x}", s.address),
-            s.fate.as_str().replace('_', " "),
-            s.address_after.map_or_else(|| "-".into(), |after| format!("{after:#x}")),
-            format!("{} -> {}", or_dash(s.generation_before), or_dash(s.generation_after)),
-        ]);
+    fn rows(&self) -> Table {
+        let columns = [
+            numbers("gc", "").key("gc_id"),
+            numbers("collects", "").key("generation"),
+            words("kind", "").key("kind"),
+            numbers("start s", "").key("start_ts_ns"),
+            numbers("address", "").key("address"),
+            words("fate", "").key("fate"),
+            numbers("now", "").key("address_after"),
+            words("generation", ""),
+            Column::raw("generation_before"),
+            Column::raw("generation_after"),
+            Column::raw("reason"),
+        ];
+        let or_dash = |g: Option<u8>| g.map_or_else(|| "-".to_owned(), |g| g.to_string());
+        let mut table = Table::new("fates", &columns);
+        for s in &self.0 {
+            let reason = match s.fate {
+                Fate::Unknown(why) => Cell::words(why.text()),
+                _ => Cell::Missing,
+            };
+            let generation = |generation: Option<u8>| Cell::number(generation, Unit::Id);
+            table.row([
+                Cell::number(Some(s.gc_id), Unit::Id),
+                generation(s.generation),
+                Cell::optional(s.kind.as_deref()),
+                Cell::moment(s.start_ns),
+                Cell::number(Some(s.address), Unit::Address),
+                Cell::words(s.fate.as_str()).shown_as(Cell::words(s.fate.as_str().replace('_', " "))),
+                Cell::number(s.address_after, Unit::Address),
+                Cell::words(format!("{} -> {}", or_dash(s.generation_before), or_dash(s.generation_after))),
+                generation(s.generation_before),
+                generation(s.generation_after),
+                reason,
+            ]);
+        }
+        table
     }
-    let mut out = String::new();
-    columns.print(&mut out);
-    if let Some(Step { fate: Fate::Unknown(why), .. }) = steps.last() {
-        out.push_str(&format!("\n  unknown: {}\n", why.text()));
-    }
-    out
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
+use tracequet::analyze::present::Width;
 
 /// Columns where nothing says how many there are.
 const WIDTH: usize = 80;
@@ -45,6 +46,12 @@ impl ColorArg {
 pub fn width() -> usize {
     let terminal = || terminal_size::terminal_size_of(std::io::stdout());
     width_of(std::env::var("COLUMNS").ok().as_deref(), || terminal().map(|(width, _)| usize::from(width.0)))
+}
+
+/// Whether lines are for a person at a terminal: a pipe gets the rows of tables whole.
+pub fn room() -> Width {
+    let is_shown = std::io::stdout().is_terminal() || std::env::var_os("COLUMNS").is_some();
+    Width { of_lines: width(), of_tables: if is_shown { width() } else { usize::MAX } }
 }
 
 fn width_of(columns: Option<&str>, terminal: impl FnOnce() -> Option<usize>) -> usize {

@@ -3,22 +3,9 @@
 use std::fmt::Write;
 
 use tracequet::ProblemSummary;
-use tracequet::trace::error::is_unseen;
-
-pub use tracequet::report::units::{count, counted, duration, moment, size};
-
-/// Text from a recording, without the characters that would steer a terminal.
-pub fn clean(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_unseen(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
+pub use tracequet::analyze::present::units::{count, counted, duration, moment, size};
+use tracequet::analyze::present::{Cell, Sentence, cut};
+pub use tracequet::analyze::present::{Color, clean};
 
 /// Alignment of a cell in its column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +17,9 @@ pub enum Side {
 /// No column is wider: a longer cell moves only the cells behind it. Names in recordings have no bound, formatted
 /// widths have one of 65,535, and each row would be as long as the longest name.
 const WIDEST: usize = 200;
+
+/// Bytes of a cell.
+const MOST: usize = 4_000;
 
 /// A shortened column keeps this much.
 const LEAST: usize = 12;
@@ -53,14 +43,6 @@ struct Row {
     color: Option<Color>,
 }
 
-/// Colours, by their numbers for terminals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Color {
-    Red = 31,
-    Green = 32,
-    Yellow = 33,
-}
-
 impl Columns {
     /// Columns with a head. Heads that begin with `>` are aligned to the right.
     pub fn new(heads: &[&str]) -> Columns {
@@ -77,19 +59,10 @@ impl Columns {
         self
     }
 
-    /// Adds a row.
-    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.colored(cells, None);
-    }
-
     /// Adds a row whose first cell has a colour.
     pub fn colored<const N: usize>(&mut self, cells: [String; N], color: Option<Color>) {
+        let cells = cells.map(|cell| cut(&cell, MOST).to_owned());
         self.rows.push(Row { cells: cells.into(), color });
-    }
-
-    /// Appends the rows to `out`.
-    pub fn print(&self, out: &mut String) {
-        self.print_within(usize::MAX, out);
     }
 
     /// Appends the rows to `out`, in lines of at most `most` characters as far as columns can be shortened and moved.
@@ -186,10 +159,10 @@ pub fn wrapped(text: &str, most: usize) -> impl Iterator<Item = String> {
 }
 
 /// One line about all problems of a kind.
-pub fn problem(p: &ProblemSummary) -> String {
+pub fn problem(p: &ProblemSummary) -> Sentence {
     let first = if p.rows > 1 { format!("in {} places, first ", count(p.rows)) } else { String::new() };
     let times = if p.count > p.rows { format!("{} in all, ", count(p.count)) } else { String::new() };
-    format!("{}: {times}{first}at byte {}: {}", p.code, p.offset, clean(&p.message))
+    Sentence::from(format!("{}: {times}{first}at byte {}: ", p.code, p.offset)).cell(Cell::sentence(&p.message))
 }
 
 #[cfg(test)]
@@ -199,12 +172,12 @@ mod tests {
     #[test]
     fn a_long_cell_moves_only_its_own_row() {
         let mut columns = Columns::new(&["name", ">n"]);
-        columns.row(["a".into(), "1".into()]);
-        columns.row(["b".repeat(100_000), "2".into()]);
+        columns.colored(["a".into(), "1".into()], None);
+        columns.colored(["b".repeat(100_000), "2".into()], None);
         let mut out = String::new();
-        columns.print(&mut out);
+        columns.print_within(usize::MAX, &mut out);
         let lengths: Vec<usize> = out.lines().map(str::len).collect();
-        assert_eq!(lengths, [2 + WIDEST + 3, 2 + WIDEST + 3, 2 + 100_000 + 3]);
+        assert_eq!(lengths, [2 + WIDEST + 3, 2 + WIDEST + 3, 2 + MOST + 3]);
     }
 
     #[test]
@@ -215,7 +188,7 @@ mod tests {
             let why = "the median of 5 runs is above the bound in 4 of them; see recording-20261123-1a2b3c4d";
             columns
                 .colored(["FAILED".into(), name.into(), "12".into(), "cpu <= 10".into(), why.into()], Some(Color::Red));
-            columns.row(["passed".into(), "gc.count".into(), "7".into(), String::new(), String::new()]);
+            columns.colored(["passed".into(), "gc.count".into(), "7".into(), String::new(), String::new()], None);
             let mut out = String::new();
             columns.print_within(most, &mut out);
             out
@@ -249,50 +222,18 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_three_digits_and_a_unit() {
-        assert_eq!((count(0), count(999), count(1000), count(1_234_567)), {
-            ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
-        });
-        let sizes = [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (999_499, "999 kB"), (999_500, "1.00 MB")];
-        for (bytes, text) in sizes {
-            assert_eq!(size(bytes), text);
-        }
-        assert_eq!(size(u64::MAX), "18447 PB");
-        let durations = [
-            (0, "0 ns"),
-            (1500, "1.50 µs"),
-            (999_499, "999 µs"),
-            (999_500, "1.00 ms"),
-            (12_345_678_901, "12.3 s"),
-            (125_000_000_000, "2 min 5 s"),
-            (12_000_000_000_000, "3 h 20 min"),
-            (-1_250_000, "-1.25 ms"),
-        ];
-        for (ns, text) in durations {
-            assert_eq!(duration(ns), text);
-        }
-        assert_eq!((moment(12_345_678_901), moment(-1_500)), ("12.345678".into(), "-0.000001".into()));
-    }
-
-    #[test]
-    fn a_recording_cannot_steer_the_terminal() {
-        assert_eq!(clean("a\u{2028}\u{200e}\u{feff}b"), "a\\u{2028}\\u{200e}\\u{feff}b");
-        assert_eq!(clean("a\u{1b}[31mb\n\u{202e}c"), "a\\u{1b}[31mb\\u{a}\\u{202e}c");
-    }
-
-    #[test]
     fn columns_are_aligned() {
         let mut columns = Columns::new(&["name", ">events"]);
-        columns.row(["a".into(), "1".into()]);
-        columns.row(["bärß".into(), "12".into()]);
+        columns.colored(["a".into(), "1".into()], None);
+        columns.colored(["bärß".into(), "12".into()], None);
         let mut out = String::new();
-        columns.print(&mut out);
+        columns.print_within(usize::MAX, &mut out);
         assert_eq!(out, "  name  events\n  a          1\n  bärß      12\n");
 
         let mut columns = Columns::new(&["name", "unit", ">rows"]);
-        columns.row(["a".into(), String::new(), "1".into()]);
+        columns.colored(["a".into(), String::new(), "1".into()], None);
         let mut out = String::new();
-        columns.print(&mut out);
+        columns.print_within(usize::MAX, &mut out);
         assert_eq!(out, "  name  rows\n  a        1\n");
     }
 }

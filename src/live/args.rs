@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use tracequet::trace::source::diagnostics::{Presets, parse_event_ids, parse_level};
 
+use super::super::answer::FormatArgs;
 use super::super::time;
 use super::super::values::{age, label, number, size};
 use super::condition::Condition;
@@ -88,25 +89,6 @@ pub struct LiveArgs {
     /// Label the recording; repeatable. Labels are rows of the table trace_label
     #[arg(long, value_name = "NAME=VALUE", value_parser = label)]
     pub label: Vec<(String, String)>,
-    /// Record again and again, once in this time: 5m, 1h (with --append and --duration)
-    ///
-    /// A process that is not there is waited for, and found again when it was restarted. SIGTERM ends it when the recording that runs
-    /// is in the dataset. With --when: at most once in this time.
-    #[arg(long, value_name = "TIME", value_parser = interval, requires_all = ["append", "duration"],
-        conflicts_with_all = ["etw", "program", "heap_at_end", "keep", "dry_run", "counters"])]
-    pub every: Option<Duration>,
-    /// Record when this happens (with --every); repeatable: 'gc.pause > 200ms', 'cpu > 80 %', 'working set > 2GB',
-    /// 'exception System.TimeoutException'
-    ///
-    /// Until then a session with only the events that this needs is watched. The recording has the label trigger.
-    #[arg(long, value_name = "CONDITION", value_parser = Condition::parse, requires = "every", conflicts_with = "heap")]
-    pub when: Vec<Condition>,
-    /// Remove recordings with the same labels that are older than this: 12h, 7d (with --every)
-    #[arg(long, value_name = "AGE", value_parser = age, requires = "every")]
-    pub keep_for: Option<Duration>,
-    /// Compact the dataset once this many recordings are not compacted yet; 0: never (with --every) [default: 256]
-    #[arg(long, value_name = "COUNT", requires = "every")]
-    pub compact_at: Option<usize>,
     /// Stop when the recording has this size: 500M, 2G
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "etw")]
     pub max_size: Option<u64>,
@@ -130,6 +112,26 @@ pub struct LiveArgs {
     /// Print what would be recorded, and record nothing
     #[arg(long, conflicts_with = "etw")]
     pub dry_run: bool,
+}
+
+/// When a process is recorded again, and what becomes of the recordings.
+#[derive(Debug, Args)]
+pub struct ServiceArgs {
+    /// Record once in this time: 5m, 1h; with --when at most once
+    #[arg(long, value_name = "TIME", value_parser = interval)]
+    pub every: Duration,
+    /// Record when this happens; repeatable: 'gc.pause > 200ms', 'cpu > 80 %', 'working set > 2GB',
+    /// 'exception System.TimeoutException'
+    ///
+    /// Until then a session with only the events that this needs is watched. The recording has the label trigger.
+    #[arg(long, value_name = "CONDITION", value_parser = Condition::parse, conflicts_with = "heap")]
+    pub when: Vec<Condition>,
+    /// Remove recordings with the same labels that are older than this: 12h, 7d
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub keep_for: Option<Duration>,
+    /// Compact the dataset once this many recordings are not compacted yet; 0: never [default: 256]
+    #[arg(long, value_name = "COUNT")]
+    pub compact_at: Option<usize>,
 }
 
 /// What a process does when its buffer is full.
@@ -176,9 +178,8 @@ fn profile_names() -> clap::builder::PossibleValuesParser {
 /// The processes that can be recorded.
 #[derive(Debug, Args)]
 pub struct PsArgs {
-    /// Print a JSON array, one object for each process
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub format: FormatArgs,
 }
 
 #[cfg(test)]

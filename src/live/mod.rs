@@ -19,15 +19,27 @@ use std::time::Duration;
 use tracequet::Error;
 use tracequet::trace::source::diagnostics::Limits;
 
-use super::args::CollectArgs;
+use super::args::{CollectArgs, WatchArgs};
 use super::convert::output;
 use super::output::{Outcome, print_result};
 use super::values::labels;
+use args::ServiceArgs;
 use process::Place;
 use session::Session;
 
 /// Records until something ends it, and prints the summary.
-pub fn run(mut args: CollectArgs) -> anyhow::Result<Outcome> {
+pub fn run(args: CollectArgs) -> anyhow::Result<Outcome> {
+    record(args, None)
+}
+
+/// Records again and again, each time into a recording of the dataset.
+pub fn again(args: WatchArgs) -> anyhow::Result<Outcome> {
+    let WatchArgs { mut collect, service } = args;
+    collect.live.append = true;
+    record(collect, Some(&service))
+}
+
+fn record(mut args: CollectArgs, service: Option<&ServiceArgs>) -> anyhow::Result<Outcome> {
     // Both are the same: a heap that did not end by itself, or with a buffer as for other recordings, would not be whole.
     let before = args.live.wanted.len();
     args.live.wanted.retain(|name| !name.eq_ignore_ascii_case("heap"));
@@ -55,15 +67,14 @@ pub fn run(mut args: CollectArgs) -> anyhow::Result<Outcome> {
         spool_bytes: args.live.max_spool.unwrap_or(usual.spool_bytes),
         stop_timeout: args.live.stop_timeout.unwrap_or(usual.stop_timeout),
         // Of a service that goes on they would fill the disk.
-        is_saved: args.live.every.is_none(),
+        is_saved: service.is_none(),
     };
     let (as_json, quiet) = (args.output.json, args.output.quiet);
     let labels = labels(&args.live.label, "--label")?;
     let convert = output(args.output)?.follow(args.live.follow).append(args.live.append).labels(labels);
-    let every = args.live.every;
-    let session = Session { live: args.live, request, limits, duration, as_json, quiet };
-    match every {
-        Some(every) => service::run(&session, &convert, every),
+    let session = Session { live: args.live, is_service: service.is_some(), request, limits, duration, as_json, quiet };
+    match service {
+        Some(args) => service::run(&session, &convert, args),
         None => session.run(&Place::of(&session.live)?, &convert),
     }
 }

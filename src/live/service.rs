@@ -1,10 +1,11 @@
-//! `collect --every`: records a process again and again, for weeks. The process may not be there yet, and may be restarted.
+//! `tracequet watch`: records a process again and again, for weeks. The process may not be there yet, and may be restarted.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::super::lock::lock;
+use super::args::ServiceArgs;
 use super::process::{Place, program_name};
 use super::session::{Interrupts, Reached, Recorded, Session, catch_interrupts};
 use super::until::{Happened, watch};
@@ -35,12 +36,12 @@ const UNPACKED: usize = 256;
 const TRIGGER: &str = "trigger";
 
 /// Records until it is asked to end.
-pub fn run(session: &Session, convert: &Convert, every: Duration) -> anyhow::Result<Outcome> {
+pub fn run(session: &Session, convert: &Convert, args: &ServiceArgs) -> anyhow::Result<Outcome> {
     let live = &session.live;
-    if !live.when.is_empty() && live.label.iter().any(|(name, _)| name == TRIGGER) {
+    if !args.when.is_empty() && live.label.iter().any(|(name, _)| name == TRIGGER) {
         return Err(Error::Usage(format!("--label {TRIGGER}: --when sets this label")).into());
     }
-    if session.duration.is_some_and(|duration| duration > every) {
+    if session.duration.is_some_and(|duration| duration > args.every) {
         return Err(Error::Usage("--duration is longer than --every".into()).into());
     }
     freed::share();
@@ -50,7 +51,7 @@ pub fn run(session: &Session, convert: &Convert, every: Duration) -> anyhow::Res
     let mut service = Service {
         session,
         convert,
-        every,
+        args,
         interrupts,
         listener,
         health: Health::default(),
@@ -84,7 +85,7 @@ impl Health {
 struct Service<'s> {
     session: &'s Session,
     convert: &'s Convert,
-    every: Duration,
+    args: &'s ServiceArgs,
     interrupts: Arc<Mutex<Interrupts>>,
     listener: Option<Listener>,
     health: Health,
@@ -120,7 +121,7 @@ impl Service<'_> {
                     self.tidy()?;
                     self.compact()?;
                     freed::give_back();
-                    self.rest(self.every.saturating_sub(begun.elapsed()));
+                    self.rest(self.args.every.saturating_sub(begun.elapsed()));
                     continue;
                 }
                 Round::Quiet => {
@@ -141,7 +142,7 @@ impl Service<'_> {
                 }
                 Round::Impossible(why) => return Err(why.into()),
             }
-            self.rest(wait.min(self.every));
+            self.rest(wait.min(self.args.every));
             wait = (wait * 2).min(LONGEST_WAIT);
         }
         Ok(())
@@ -154,7 +155,7 @@ impl Service<'_> {
         };
         self.health.was_there = true;
         let mut happened = None;
-        if !self.session.live.when.is_empty() {
+        if !self.args.when.is_empty() {
             self.say(&format!("watching {}", name.display()))?;
             match self.watch(&target) {
                 Ok(Some(found)) => happened = Some(found),
@@ -187,7 +188,7 @@ impl Service<'_> {
 
     fn watch(&self, target: &Target) -> Result<Option<Happened>> {
         let interrupts = self.interrupts.clone();
-        let watched = watch(target, &self.session.live.when, |control| {
+        let watched = watch(target, &self.args.when, |control| {
             let mut state = lock(&interrupts);
             if state.count > 0 {
                 control.stop(Reason::Asked);
@@ -241,7 +242,7 @@ impl Service<'_> {
         self.health.with_losses += u64::from(summary.has_losses());
         let Some(input) = summary.inputs.first() else { return Ok(()) };
         if self.session.as_json {
-            return print_result(&json::recording(&Done::Converted(input.clone()))?);
+            return print_result(&json::recording(&Done::Converted(input.clone())));
         }
         let by = happened.map_or_else(String::new, |one| format!(", because of {} ({})", one.what, one.condition));
         let bytes = summary.tables.iter().map(|table| table.bytes).sum();
@@ -251,7 +252,7 @@ impl Service<'_> {
 
     /// Removes what is too old.
     fn tidy(&mut self) -> anyhow::Result<()> {
-        let Some(keep_for) = self.session.live.keep_for else { return Ok(()) };
+        let Some(keep_for) = self.args.keep_for else { return Ok(()) };
         let pause = TIDY.min(keep_for / 24);
         if self.tidied.is_some_and(|tidied| tidied.elapsed() < pause) {
             return Ok(());
@@ -278,8 +279,8 @@ impl Service<'_> {
 
     /// Compacts the dataset when it has many recordings that are not compacted yet. A failure is logged; a later round tries again.
     fn compact(&mut self) -> anyhow::Result<()> {
-        let most = self.session.live.compact_at.unwrap_or(UNPACKED);
-        if most == 0 || self.compacted.is_some_and(|compacted| compacted.elapsed() < TIDY.min(self.every * 16)) {
+        let most = self.args.compact_at.unwrap_or(UNPACKED);
+        if most == 0 || self.compacted.is_some_and(|compacted| compacted.elapsed() < TIDY.min(self.args.every * 16)) {
             return Ok(());
         }
         let lake = self.convert.output_path();

@@ -45,6 +45,8 @@ pub struct Interrupts {
 pub struct Session {
     /// The options.
     pub live: LiveArgs,
+    /// Whether it is one of many.
+    pub is_service: bool,
     /// What is asked of the runtime.
     pub request: SessionRequest,
     /// What ends it.
@@ -162,7 +164,7 @@ impl Session {
             }
             Ok(recording)
         };
-        let mut bar = Bar::new(self.quiet || self.live.counters || self.live.every.is_some());
+        let mut bar = Bar::new(self.quiet || self.live.counters || self.is_service);
         let mut show = |progress: Progress| bar.show(&shown, progress.position, None);
         let recorded = collect_port(convert, name, start, &mut watch, &mut show);
         bar.clear();

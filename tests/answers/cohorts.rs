@@ -236,7 +236,7 @@ fn what_a_clamped_length_hides_is_not_new() {
 fn the_command_prints_text_json_and_csv() {
     let path = sample("gc-churn.nettrace");
     let path = path.to_str().unwrap();
-    let (code, csv, error) = program(&[path, "--csv"]);
+    let (code, csv, error) = program(&[path, "--format", "csv"]);
     assert_eq!((code, error.as_str()), (0, ""));
     let (_, json, _) = program(&[path, "--json"]);
     let rows: Vec<serde_json::Value> = serde_json::from_str(&json).unwrap();
@@ -247,7 +247,10 @@ fn the_command_prints_text_json_and_csv() {
         assert_eq!(line, columns.map(|name| row[name].to_string()).join(","));
     }
     let (code, text, _) = program(&[path]);
-    assert!(code == 0 && text.contains("gc 2   6.27 MB  6.26 MB") && text.contains("in all     100 %"), "{text}");
+    assert!(
+        code == 0 && text.contains("gc 2          6.27 MB  6.26 MB") && text.contains("in all          100 %"),
+        "{text}"
+    );
 
     let without = sample("heap-10.nettrace");
     let (code, text, error) = program(&[without.to_str().unwrap()]);

@@ -622,7 +622,7 @@ fn findings_stand_first_the_worst_before_the_others() {
     ];
     let places: Vec<usize> = order.iter().map(|text| html.find(text).unwrap_or_else(|| panic!("{text}"))).collect();
     assert!(places.is_sorted(), "{places:?}");
-    assert!(html.contains("<code>&lt;b&gt;lock&lt;/b&gt;</code> <span class=\"figure\">25.00 %</span>"));
+    assert!(html.contains("<code>&lt;b&gt;lock&lt;/b&gt;</code> <span class=\"figure\">25.0 %</span>"));
 }
 
 #[test]

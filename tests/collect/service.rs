@@ -1,4 +1,4 @@
-//! `tracequet collect --every`: a program that records another one for weeks.
+//! `tracequet watch`: a program that records another one for weeks.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -34,7 +34,7 @@ impl Service {
     fn start(folder: &Folder, arguments: &[&str]) -> Service {
         let log = folder.path("log");
         let file = std::fs::File::options().create(true).append(true).open(&log).expect("a log");
-        let mut command = tracequet(&[&["collect", "--for", "gc"], arguments].concat());
+        let mut command = tracequet(&[&["watch", "--for", "gc"], arguments].concat());
         // Its temporary files can be counted.
         std::fs::create_dir_all(folder.path("tmp")).expect("a folder");
         command.stderr(Stdio::from(file)).stdout(Stdio::null()).env("TMPDIR", folder.path("tmp"));
@@ -91,13 +91,13 @@ fn is_whole(lake: &Path) {
 
 #[test]
 fn a_program_that_starts_late_and_is_restarted_is_found() {
-    for runtime in each_runtime("collect --every -n").iter().take(1) {
+    for runtime in each_runtime("watch -n").iter().take(1) {
         let folder = Folder::new();
         let (lake, name) = (folder.path("lake"), format!("svc-{}", std::process::id() % 100_000));
         let out = folder.text("lake");
         let service = Service::start(
             &folder,
-            &["-n", &name, "--duration", "500ms", "--every", "1s", "-o", &out, "--append", "--label", "service=orders"],
+            &["-n", &name, "--duration", "500ms", "--every", "1s", "-o", &out, "--label", "service=orders"],
         );
         wait_for("it says that it waits", || service.log().contains("waiting: no .NET process is called"));
         assert!(!lake.exists(), "nothing was recorded");
@@ -125,10 +125,10 @@ fn a_program_that_starts_late_and_is_restarted_is_found() {
 
 #[test]
 fn a_killed_service_leaves_a_whole_dataset_and_its_port_to_the_next_one() {
-    for runtime in each_runtime("collect --every --port").iter().filter(|runtime| !runtime.is_old()).take(1) {
+    for runtime in each_runtime("watch --port").iter().filter(|runtime| !runtime.is_old()).take(1) {
         let folder = Folder::new();
         let (lake, port, out) = (folder.path("lake"), folder.text("port"), folder.text("lake"));
-        let how = ["--port", &port, "--duration", "500ms", "--every", "1s", "-o", &out, "--append"];
+        let how = ["--port", &port, "--duration", "500ms", "--every", "1s", "-o", &out];
         let mut service = Service::start(&folder, &how);
         wait_for("the port", || Path::new(&port).exists());
         // It would wait at its start for ever.
@@ -151,16 +151,16 @@ fn a_killed_service_leaves_a_whole_dataset_and_its_port_to_the_next_one() {
 
 #[test]
 fn a_full_disk_is_said_and_ends_when_there_is_room() {
-    for runtime in each_runtime("collect --every on a full disk").iter().take(1) {
+    for runtime in each_runtime("watch on a full disk").iter().take(1) {
         let Some(disk) = SmallDisk::mount() else {
-            return skip("collect --every on a full disk", "mounting is not allowed here", MOUNTS);
+            return skip("watch on a full disk", "mounting is not allowed here", MOUNTS);
         };
         let program = Program::start(runtime, &["steps", "60000", "10"]);
         let (folder, lake, pid) = (Folder::new(), disk.path.join("lake"), program.id().to_string());
         let filler = disk.path.join("filler");
         std::fs::write(&filler, vec![1; 480 << 10]).expect("there is room for that");
         let out = lake.to_string_lossy();
-        let how = ["-p", &pid, "--duration", "300ms", "--every", "1s", "-o", &out, "--append", "--tables", "gc,metric"];
+        let how = ["-p", &pid, "--duration", "300ms", "--every", "1s", "-o", &out, "--tables", "gc,metric"];
         let service = Service::start(&folder, &how);
         wait_for("it fails", || service.log().contains("failed: "));
         std::fs::remove_file(&filler).expect("removed");
@@ -175,7 +175,7 @@ fn a_full_disk_is_said_and_ends_when_there_is_room() {
 
 #[test]
 fn what_cannot_be_done_ends_the_service_at_once() {
-    for runtime in each_runtime("collect --every with wrong options").iter().take(1) {
+    for runtime in each_runtime("watch with wrong options").iter().take(1) {
         let program = Program::start(runtime, &["steps", "60000", "10"]);
         let (folder, pid) = (Folder::new(), program.id().to_string());
         std::fs::write(folder.path("file"), "something else").expect("written");
@@ -189,7 +189,7 @@ fn what_cannot_be_done_ends_the_service_at_once() {
             ),
             (&["-p", &pid, "-o", &folder.text("lake"), "--tables", "gcs"], "did you mean"),
         ] {
-            let usual = ["collect", "--every", "2s", "--append"];
+            let usual = ["watch", "--every", "2s"];
             let more =
                 if more.contains(&"--duration") { more.to_vec() } else { [more, &["--duration", "1s"]].concat() };
             let output = ended(tracequet(&[&usual[..], &more].concat()).spawn().expect("it starts"), what);
@@ -200,7 +200,7 @@ fn what_cannot_be_done_ends_the_service_at_once() {
 
 #[test]
 fn old_recordings_go_and_others_stay() {
-    for runtime in each_runtime("collect --keep-for").iter().take(1) {
+    for runtime in each_runtime("watch --keep-for").iter().take(1) {
         let program = Program::start(runtime, &["steps", "60000", "10"]);
         let (folder, lake, pid) = (Folder::new(), Folder::new(), program.id().to_string());
         let out = lake.text("lake");
@@ -210,7 +210,7 @@ fn old_recordings_go_and_others_stay() {
             let sample = format!("{}/samples/{sample}.nettrace", env!("CARGO_MANIFEST_DIR"));
             run(&["convert", &sample, "-o", &out, "--append", "--label", label]);
         }
-        let how = ["-p", &pid, "--duration", "300ms", "--every", "1s", "-o", &out, "--append"];
+        let how = ["-p", &pid, "--duration", "300ms", "--every", "1s", "-o", &out];
         let more = ["--label", "service=orders", "--keep-for", "1h"];
         let service = Service::start(&folder, &[&how[..], &more].concat());
         wait_for("an old one goes", || service.log().contains("removed 1 old recording"));
@@ -232,7 +232,7 @@ fn recordings_are_compacted_now_and_then() {
         let program = Program::start(runtime, &["steps", "60000", "10"]);
         let (folder, lake, pid) = (Folder::new(), Folder::new(), program.id().to_string());
         let out = lake.text("lake");
-        let how = ["-p", &pid, "--duration", "300ms", "--every", "1s", "-o", &out, "--append", "--compact-at", "2"];
+        let how = ["-p", &pid, "--duration", "300ms", "--every", "1s", "-o", &out, "--compact-at", "2"];
         // Instead of the file that a compaction locks.
         let in_the_way = lake.path("lake").join("manifest/.packing");
         std::fs::create_dir_all(&in_the_way).unwrap();
@@ -258,7 +258,7 @@ fn a_trigger_makes_a_recording_and_not_too_many() {
                 let program = Program::start(runtime, mode);
                 let place = Folder::new();
                 let (out, pid) = (place.text("lake"), program.id().to_string());
-                let mut how = vec!["-p", &pid, "--duration", "300ms", "--every", every, "-o", &out, "--append"];
+                let mut how = vec!["-p", &pid, "--duration", "300ms", "--every", every, "-o", &out];
                 conditions.iter().for_each(|condition| how.extend(["--when", condition]));
                 let service = Service::start(&folder, &how);
                 wait_for(&format!("{conditions:?}"), || enough(&service, entries(&place.path("lake")).len()));
@@ -336,7 +336,7 @@ fn usage(process: u32) -> [u64; 3] {
 
 #[test]
 fn memory_threads_and_files_do_not_grow_with_the_rounds() {
-    for runtime in each_runtime("the memory of collect --every").iter().filter(|runtime| !runtime.is_old()).take(1) {
+    for runtime in each_runtime("the memory of watch").iter().filter(|runtime| !runtime.is_old()).take(1) {
         for by_port in [false, true] {
             let folder = Folder::new();
             let (lake, out, port) = (folder.path("lake"), folder.text("lake"), folder.text("port"));
@@ -347,7 +347,7 @@ fn memory_threads_and_files_do_not_grow_with_the_rounds() {
             let program = Program::start_as(start, runtime);
             let pid = program.id().to_string();
             let place = if by_port { ["--port", &port] } else { ["-p", &pid] };
-            let how = ["--duration", "200ms", "--every", "1s", "-o", &out, "--append", "--when", "gc.pause > 1us"];
+            let how = ["--duration", "200ms", "--every", "1s", "-o", &out, "--when", "gc.pause > 1us"];
             let service = Service::start(&folder, &[&place[..], &how].concat());
             let at = |rounds: usize| {
                 wait_for(&format!("{rounds} recordings\n{}", service.log()), || entries(&lake).len() >= rounds);

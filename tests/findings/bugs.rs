@@ -108,7 +108,7 @@ fn a_warning_ends_with_the_code_of_a_broken_rule() {
     assert!(text.contains("WARNING") && text.contains("where:  Shop.Stock.Answer"), "{text}");
     assert!(text.lines().count() <= 60, "at most a screen: {text}");
     let markdown = run(&["explain", bug.to_str().unwrap(), "--format", "markdown"]).out;
-    assert!(markdown.contains("| warning |") && markdown.contains("`Shop.Stock.Answer`"), "{markdown}");
+    assert!(markdown.contains("**WARNING ") && markdown.contains("`Shop.Stock.Answer`"), "{markdown}");
 }
 
 /// Each warning is shown with what to change and a command that runs, however many findings there are.

@@ -22,5 +22,6 @@ pub mod resync;
 #[cfg(target_os = "linux")]
 mod shrink;
 mod silent_damage;
+mod texts;
 mod unended;
 mod values;

@@ -165,7 +165,7 @@ fn reports_have_p_sizes_and_bounds_and_warnings_are_no_failures() {
     }
     let undecided = line("counter.max");
     assert!(
-        !junit.contains("(bound") && undecided.contains("bound 5.0: 5 of 5 runs") && !undecided.contains("p ="),
+        !junit.contains("(bound") && undecided.contains("bound 5: 5 of 5 runs") && !undecided.contains("p ="),
         "{junit}"
     );
     let markdown = std::fs::read_to_string(at("out.md")).unwrap();

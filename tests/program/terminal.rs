@@ -39,14 +39,14 @@ fn tables_fit_into_the_terminal() {
     let commands: [&[&str]; 3] =
         [&["stats", sample], &["diff", sample, other], &["check", sample, "--rules", rules.to_str().unwrap()]];
     for command in commands {
-        let (narrow, _, _) = run(command, &[]);
+        let (narrow, _, _) = run(command, &[("COLUMNS", "80")]);
         assert!(narrow.lines().count() > 3 && widest(&narrow) <= 80, "{command:?}: {}\n{narrow}", widest(&narrow));
         let (wide, _, _) = run(command, &[("COLUMNS", "1000")]);
         assert!(widest(&wide) > 80 && !wide.contains('…'), "{command:?}\n{wide}");
         let (some, _, _) = run(command, &[("COLUMNS", "60")]);
         assert!(widest(&some) <= 60, "{command:?}: {}\n{some}", widest(&some));
     }
-    let (stats, ..) = run(&["stats", sample], &[]);
+    let (stats, ..) = run(&["stats", sample], &[("COLUMNS", "80")]);
     assert!(stats.contains('…'), "{stats}");
     let (stats, ..) = run(&["stats", sample], &[("COLUMNS", "1000")]);
     // A method that has no namesake is shown without its arguments.

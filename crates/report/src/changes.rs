@@ -7,6 +7,9 @@ use tracequet_analyze::diff::{
     TypeChange, Value,
 };
 use tracequet_analyze::metrics::definition_of;
+use tracequet_analyze::present::Unit::{Bytes, Count, Score};
+use tracequet_analyze::present::units::{count, counted, duration, share};
+use tracequet_analyze::present::{Amount, Cell, Table, cut, escaped, numbers, words};
 use tracequet_analyze::profile::{Unit, What};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Dataset;
@@ -14,10 +17,8 @@ use tracequet_dataset::read::Dataset;
 use crate::document::{Parts, document};
 use crate::flame::Room;
 use crate::flame_change::FlameChange;
-use crate::html::{Cell, Rows, cut, escaped, numbers, words};
 use crate::packed::element;
 use crate::page::{stacks, stacks_table};
-use crate::units::{count, counted, duration, figure, size};
 
 /// Rows of a table, recordings that are named, and bytes of a name.
 const MAX_ROWS: usize = 200;
@@ -44,16 +45,8 @@ pub struct Changes<'c> {
 }
 
 /// An amount in its unit, divided as the difference says.
-pub fn amount(unit: Unit, per: Per, value: f64) -> String {
-    let text = match unit {
-        Unit::Nanoseconds => duration(value as i64),
-        Unit::Bytes => size(value as u64),
-        _ if value == 0.0 => "0".to_owned(),
-        _ if value < 1.0 => format!("{value:.3}"),
-        _ if value < 100.0 => format!("{value:.1}"),
-        _ => count(value as u64),
-    };
-    text + by(per)
+pub fn amount(unit: Unit, per: Per, value: f64) -> Amount {
+    Amount::in_unit(value, unit.word()).per(by(per))
 }
 
 fn by(per: Per) -> &'static str {
@@ -62,12 +55,6 @@ fn by(per: Per) -> &'static str {
         Per::Second => "/s",
         _ => "",
     }
-}
-
-/// The same of a change, with its sign.
-pub fn signed(unit: Unit, per: Per, value: f64) -> String {
-    let sign = if value < 0.0 { "-" } else { "+" };
-    format!("{sign}{}", amount(unit, per, value.abs()))
 }
 
 /// The heading of a part.
@@ -96,7 +83,8 @@ pub fn side_of(section: &Section, side: &Side, of: &[Measured], per: Per, when: 
     match (&side.total, side.absent) {
         (_, Some(absent)) => format!("nothing is known {when}: {}", why(absent)),
         (Some(total), _) => {
-            let shown = total.per(per).map_or_else(|| "-".to_owned(), |value| amount(section.unit, per, value));
+            let shown =
+                total.per(per).map_or_else(|| "-".to_owned(), |value| amount(section.unit, per, value).to_string());
             let missing = of.len() - side.recordings;
             let missing = if missing > 0 { format!(" (not recorded in {missing})") } else { String::new() };
             format!("{shown} {when}{missing}")
@@ -126,14 +114,6 @@ pub fn way(what: &str, toward: &str) -> String {
 /// The change as a part of the value before. `None` where that is 0, or one of both is not known.
 pub fn part(before: Option<f64>, now: Option<f64>) -> Option<f64> {
     before.zip(now).filter(|(before, _)| *before != 0.0).map(|(before, now)| (now - before) / before)
-}
-
-fn share(value: Option<f64>) -> Cell {
-    value.map_or(Cell::Missing, |value| Cell::Number(value.to_string(), format!("{:+.1} %", value * 100.0)))
-}
-
-fn chance(value: Option<f64>) -> Cell {
-    value.map_or(Cell::Missing, |value| Cell::Number(value.to_string(), format!("{value:.3}")))
 }
 
 /// Makes the page. `name` is its title. Fails when a table cannot be read.
@@ -225,16 +205,14 @@ fn graph(
     }
     if packed.nodes < packed.of {
         words += &format!(
-            " The graph has the {} largest of {} calls; the others, of at most {:.2} % of a side each, are merged into their callers.",
+            " The graph has the {} largest of {} calls; the others, of at most {} of a side each, are merged into their callers.",
             count(packed.nodes as u64),
             count(packed.of as u64),
-            packed.share * 100.0
+            share(packed.share)
         );
     }
     let of = |value: f64| amount(unit, per, value);
-    let change = |value: f64| signed(unit, per, value);
-    let (table, note) =
-        flame.table(&format!("{id}-functions-table"), &format!("{title} by function"), divided_by, of, change);
+    let (table, note) = flame.table(&format!("{id}-functions-table"), &format!("{title} by function"), divided_by, of);
     let unit = unit.word();
     let [before, now] = divided_by;
     let html = format!(
@@ -296,22 +274,20 @@ fn findings_part(all: &[FindingChange]) -> Option<String> {
         words("own method", "Where it comes from"),
         words("next step", "A command that shows more"),
     ];
-    let mut table = Rows::new("findings-table", &heads);
+    let mut table = Table::new("findings-table", &heads);
     for change in all.iter().take(MAX_ROWS) {
-        let verdict = |side: &SideFinding| Cell::text(Some(&side.verdict.word().replace('_', " ")));
-        let score = |side: &SideFinding| {
-            side.score.map_or(Cell::Missing, |score| Cell::Number(score.to_string(), format!("{score:.0}")))
-        };
+        let verdict = |side: &SideFinding| Cell::text(&side.verdict.word().replace('_', " "));
+        let score = |side: &SideFinding| Cell::number(side.score, Score);
         table.row(vec![
-            Cell::text(Some(&way(change.what, change.toward).replace('_', " "))),
-            Cell::text(Some(&change.rule.replace('_', " "))),
+            Cell::text(&way(change.what, change.toward).replace('_', " ")),
+            Cell::text(&change.rule.replace('_', " ")),
             verdict(&change.base),
             score(&change.base),
             verdict(&change.new),
             score(&change.new),
-            Cell::text(Some(&change.finding.sentence)),
-            Cell::text(change.finding.own_method.as_deref()),
-            Cell::text(Some(&change.finding.next_step)),
+            Cell::text(&change.finding.sentence),
+            Cell::optional(change.finding.own_method.as_deref()),
+            Cell::text(&change.finding.next_step),
         ]);
     }
     Some(table.html("Findings that changed"))
@@ -330,19 +306,17 @@ fn metrics_part(all: &[MetricRow]) -> Option<String> {
         numbers("%", "The change as a share of the value before"),
         numbers("chance", "Probability of such a change by chance, with four recordings or more on each side"),
     ];
-    let mut table = Rows::new("metrics-table", &heads);
+    let mut table = Table::new("metrics-table", &heads);
     for MetricRow { change, .. } in all.iter().copied().take(MAX_ROWS) {
         let unit = definition_of(&change.metric).ok().flatten().map_or("", |definition| definition.unit.as_str());
-        let number = |value: Option<f64>| {
-            value.map_or(Cell::Missing, |value| Cell::Number(value.to_string(), figure(unit, value)))
-        };
+        let number = |value: Option<f64>| Cell::in_unit(value, unit);
         table.row(vec![
-            Cell::text(Some(&way(change.what, change.toward))),
-            Cell::text(Some(&change.metric)),
+            Cell::text(&way(change.what, change.toward)),
+            Cell::text(&change.metric),
             number(change.base),
             number(change.new),
-            share(part(change.base, change.new)),
-            chance(change.chance),
+            Cell::change(part(change.base, change.new)),
+            Cell::chance(change.chance),
         ]);
     }
     Some(format!("{}{}", first_of(all.len(), "figure", "figures"), table.html("Figures that changed")))
@@ -381,22 +355,20 @@ fn section_part(id: &str, title: &str, section: &Section, per: Per, all: &Change
         numbers("share", "Of all there is now, or was before"),
         numbers("chance", "Probability of such a change by chance, with four recordings or more on each side"),
     ];
-    let mut table = Rows::new(format!("{id}-table"), &heads);
+    let mut table = Table::new(format!("{id}-table"), &heads);
     for row in rows.into_iter().take(MAX_ROWS) {
         let value = |value: Option<Value>| value.and_then(|value| value.per(per));
-        let number = |value: Option<f64>, show: fn(Unit, Per, f64) -> String| {
-            value.map_or(Cell::Missing, |value| Cell::Number(value.to_string(), show(unit, per, value)))
-        };
+        let number = |value: Option<f64>| value.map_or(Cell::Missing, |value| amount(unit, per, value).into());
         let (before, now) = (value(row.base), value(row.new));
         let of_all = row.new.or(row.base).and_then(|value| value.share);
         table.row(vec![
-            Cell::text(Some(own_method(&row.place))),
-            number(row.change, signed),
-            share(part(before, now)),
-            number(before, amount),
-            number(now, amount),
-            of_all.map_or(Cell::Missing, |share| Cell::Number(share.to_string(), format!("{:.1} %", share * 100.0))),
-            chance(row.chance),
+            Cell::text(own_method(&row.place)),
+            row.change.map_or(Cell::Missing, |value| amount(unit, per, value).change().into()),
+            Cell::change(part(before, now)),
+            number(before),
+            number(now),
+            Cell::share(of_all),
+            Cell::chance(row.chance),
         ]);
     }
     out += &table.html(title);
@@ -418,22 +390,19 @@ fn heap_part(all: &[TypeChange], held: &[String]) -> String {
         numbers("now", "Bytes"),
         numbers("chance", "Probability of such a change by chance, with four heap dumps or more on each side"),
     ];
-    let mut table = Rows::new("heap-table", &heads);
-    let with_sign = |value: f64, show: fn(u64) -> String| {
-        let sign = if value < 0.0 { "-" } else { "+" };
-        Cell::Number(value.to_string(), format!("{sign}{}", show(value.abs() as u64)))
-    };
+    let mut table = Table::new("heap-table", &heads);
+    let with_sign = |value: f64, unit| Cell::from(Amount::new(value, unit).change());
     for change in rows.iter().take(MAX_ROWS) {
         let (before, now) = (change.base.size_bytes, change.new.size_bytes);
         table.row(vec![
-            Cell::text(Some(&change.name)),
-            with_sign(change.size_bytes(), size),
-            share(part(Some(before), Some(now))),
-            with_sign(change.objects(), count),
-            with_sign(change.retained_bytes(), size),
-            Cell::Number(before.to_string(), size(before as u64)),
-            Cell::Number(now.to_string(), size(now as u64)),
-            chance(change.chance),
+            Cell::text(&change.name),
+            with_sign(change.size_bytes(), Bytes),
+            Cell::change(part(Some(before), Some(now))),
+            with_sign(change.objects(), Count),
+            with_sign(change.retained_bytes(), Bytes),
+            Cell::number(Some(before), Bytes),
+            Cell::number(Some(now), Bytes),
+            Cell::chance(change.chance),
         ]);
     }
     let mut out = first_of(rows.len(), "type", "types") + &table.html("Types that changed");

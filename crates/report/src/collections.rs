@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::present::units::{count, counted};
+use tracequet_analyze::present::{Cell, Column, Table, numbers, words};
 use tracequet_analyze::subjects::collections::Collection as Row;
 use tracequet_analyze::subjects::heap::{GENERATIONS, Size};
 use tracequet_analyze::subjects::pauses::{Pause, Pauses, Stop};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
-use crate::html::{Cell, Head, Rows, numbers, words};
 use crate::read::word;
-use crate::units::{count, counted, duration, moment, size};
 
 /// Collections that are held; a process has some thousands an hour.
 const MAX_COLLECTIONS: usize = 256 << 10;
@@ -180,7 +180,7 @@ impl Collections {
 
     /// The table, and what to say of it.
     pub(crate) fn table(&self) -> (String, String) {
-        const HEADS: [Head; 18] = [
+        const HEADS: [Column; 18] = [
             numbers("gc_id", "Number within the recording; 0 in no table"),
             numbers("number", "The runtime's own number of the collection"),
             numbers("start s", "When it began, in seconds since the recording began"),
@@ -200,23 +200,23 @@ impl Collections {
             numbers("large", "Size of the large object heap after it"),
             numbers("pinned", "Size of the pinned object heap after it"),
         ];
-        let mut rows = Rows::new("collections-table", &HEADS);
+        let mut rows = Table::new("collections-table", &HEADS);
         let mut shown = self.longest(MAX_ROWS);
         shown.sort_by_key(|collection| (collection.start_ns, collection.gc_id));
         for collection in &shown {
             let mut cells = vec![
-                Cell::number(Some(collection.gc_id.into()), |n| n.to_string()),
-                Cell::number(Some(collection.number).filter(|number| *number > 0), |n| n.to_string()),
-                Cell::signed(Some(collection.start_ns), moment),
-                Cell::number(collection.generation.map(u64::from), |n| n.to_string()),
-                Cell::text(collection.kind.as_deref()),
-                Cell::text(collection.reason.as_deref()),
-                Cell::signed(collection.pause_ns, duration),
-                Cell::signed(collection.longest_ns, duration),
-                Cell::signed(collection.suspend_ns, duration),
+                Cell::id(u64::from(collection.gc_id)),
+                Cell::id(Some(collection.number).filter(|number| *number > 0)),
+                Cell::moment(collection.start_ns),
+                Cell::id(collection.generation.map(u64::from)),
+                Cell::optional(collection.kind.as_deref()),
+                Cell::optional(collection.reason.as_deref()),
+                Cell::duration(collection.pause_ns),
+                Cell::duration(collection.longest_ns),
+                Cell::duration(collection.suspend_ns),
             ];
             let sizes = [collection.allocated, collection.before, collection.after, collection.promoted];
-            cells.extend(sizes.into_iter().chain(collection.sizes).map(|bytes| Cell::number(bytes, size)));
+            cells.extend(sizes.into_iter().chain(collection.sizes).map(Cell::size));
             rows.row_at(collection.start_ns, cells);
         }
         let missing = rows.without_empty();

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use tracequet_analyze::present::units::{count, counted, size};
+use tracequet_analyze::present::{Cell, Table, Unit, cut, escaped, numbers, words};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
-use crate::html::{Cell, Rows, cut, escaped, numbers, words};
 use crate::read::word;
 use crate::timeline::Line;
-use crate::units::{count, counted, size};
 
 /// Counters that are kept and that are drawn, and values of all together.
 const MAX_COUNTERS: usize = 400;
@@ -54,8 +54,9 @@ pub(crate) fn counters(recording: &Recording<'_>, end_ns: i64) -> Result<Option<
         numbers("most", "The greatest of them"),
         numbers("last", "The last one"),
     ];
-    let mut table = Rows::new("counters-table", &heads);
-    let number = |value: f64, unit: &str| Cell::Number(value.to_string(), in_unit(value, unit).0);
+    let mut table = Table::new("counters-table", &heads);
+    let number =
+        |value: f64, unit: &str| Cell::number(Some(value), Unit::Count).shown_as(Cell::words(in_unit(value, unit).0));
     let mut charts = String::new();
     let mut drawn = 0;
     for ((provider, name, unit), points) in &mut found {
@@ -65,10 +66,10 @@ pub(crate) fn counters(recording: &Recording<'_>, end_ns: i64) -> Result<Option<
         let mean = values().sum::<f64>() / points.len() as f64;
         let provider = provider.split('\0').next().unwrap_or_default();
         table.row(vec![
-            Cell::text(Some(name)),
-            Cell::text(Some(provider)),
-            Cell::text(Some(unit)),
-            Cell::number(Some(points.len() as u64), count),
+            Cell::text(name),
+            Cell::text(provider),
+            Cell::text(unit),
+            Cell::count(points.len() as u64),
             number(least, unit),
             number(mean, unit),
             number(most, unit),

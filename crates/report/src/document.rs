@@ -1,10 +1,10 @@
 //! The document that parts stand in: its policy, its navigation, its style and its script.
 
 use std::fmt::Write;
+use tracequet_analyze::present::{escaped, escaped_name};
 
 use sha2::{Digest, Sha256};
 
-use crate::html::{escaped, escaped_name};
 use crate::packed::base64;
 
 /// Beside its colour an area of a chart has lines of its own: by the class of the colour, a square of 6 units.

@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use tracequet_analyze::findings::{Finding, Verdict, followed, rule};
 use tracequet_analyze::metrics::{Metric, definition_of, metrics};
+use tracequet_analyze::present::units::{count, counted, duration, size, utc};
+use tracequet_analyze::present::{Amount, Cell, Table, escaped, numbers, words};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::document::Parts;
-use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::read::word;
-use crate::units::{count, counted, duration, figure, size, utc};
 
 /// Rows of the tables of figures and of diagnostics.
 const MAX_ROWS: usize = 200;
@@ -188,7 +188,7 @@ pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts, name: &str) -> 
                 write!(out, " <code>{}</code>", escaped(subject)).ok();
             }
             if let Some(value) = finding.figure {
-                write!(out, " <span class=\"figure\">{}</span>", escaped(&figure(&finding.unit, value))).ok();
+                write!(out, " <span class=\"figure\">{}</span>", Amount::in_unit(value, &finding.unit)).ok();
             }
             let evidence = rule(&finding.rule).map(|rule| &rule.evidence);
             let place = evidence.and_then(|of| of.sections.iter().find(|place| parts.has(place)));
@@ -255,7 +255,7 @@ pub(crate) fn figures(recording: &Recording<'_>) -> Result<Option<String>> {
     let mut tiles = String::new();
     for (name, words) in FIRST {
         if let Some((_, value)) = recorded.iter().find(|(metric, _)| metric.name == name) {
-            writeln!(tiles, "<div><dd>{}</dd><dt>{words}</dt></div>", escaped(&figure(unit(name), *value))).ok();
+            writeln!(tiles, "<div><dd>{}</dd><dt>{words}</dt></div>", Amount::in_unit(*value, unit(name))).ok();
         }
     }
     // Without a figure that stands at the top, as of a log of the kernel, the table does.
@@ -264,16 +264,16 @@ pub(crate) fn figures(recording: &Recording<'_>) -> Result<Option<String>> {
     let heads = [
         words("metric", "docs/METRICS.md has the definition of each"),
         numbers("value", "In its unit"),
-        numbers("of rows", "Rows that it was made from"),
+        numbers("of rows", "Table that it was made from"),
         words("largest", "The row with the largest value"),
     ];
-    let mut rows = Rows::new("figures-table", &heads);
+    let mut rows = Table::new("figures-table", &heads);
     for (metric, value) in recorded.iter().take(MAX_ROWS) {
         rows.row(vec![
-            Cell::text(Some(&metric.name)),
-            Cell::Number(value.to_string(), figure(unit(&metric.name), *value)),
-            Cell::number(Some(metric.observations), count),
-            Cell::text(metric.worst.as_deref()),
+            Cell::text(&metric.name),
+            Cell::in_unit(*value, unit(&metric.name)),
+            Cell::count(metric.observations),
+            Cell::optional(metric.worst.as_deref()),
         ]);
     }
     let shown = recorded.len().min(MAX_ROWS);
@@ -298,17 +298,17 @@ pub(crate) fn losses(recording: &Recording<'_>, facts: &Facts) -> Result<String>
         numbers("at byte", "Offset in the unpacked recording"),
         words("message", "In a sentence"),
     ];
-    let mut rows = Rows::new("losses-table", &heads);
+    let mut rows = Table::new("losses-table", &heads);
     let mut of = 0usize;
     recording.each_recorded::<Loss<'_>>(|row| {
         of += 1;
         if of <= MAX_ROWS {
             rows.row(vec![
-                Cell::text(Some(row.severity)),
-                Cell::text(Some(row.code)),
-                Cell::number(Some(row.count), count),
-                Cell::number(Some(row.byte_offset), count),
-                Cell::text(Some(row.message)),
+                Cell::text(row.severity),
+                Cell::text(row.code),
+                Cell::count(row.count),
+                Cell::count(row.byte_offset),
+                Cell::text(row.message),
             ]);
         }
     })?;

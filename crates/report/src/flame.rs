@@ -4,12 +4,12 @@
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::present::units::{count, counted};
+use tracequet_analyze::present::{Amount, Cell, Table, cut, numbers, shown, words};
 use tracequet_analyze::profile::{Code, Function, Profile, Sample};
 use tracequet_dataset::error::Result;
 
-use crate::html::{Cell, Rows, cut, numbers, shown, words};
 use crate::packed::Bytes;
-use crate::units::{count, counted};
 
 /// Nodes of a tree that a page has, and bytes of its data as they stand in the page.
 pub(crate) const MAX_NODES: usize = 8000;
@@ -257,7 +257,7 @@ impl<'p> Flame<'p> {
     }
 
     /// Functions with the largest parts, by what they have themselves.
-    pub(crate) fn table(&self, id: &str, label: &str, show: impl Fn(u64) -> String) -> (String, String) {
+    pub(crate) fn table(&self, id: &str, label: &str, unit: &str) -> (String, String) {
         let mut order: Vec<(u32, u64)> = self.total.iter().map(|(function, total)| (*function, *total)).collect();
         let own = |function: u32| self.own.get(&function).copied().unwrap_or_default();
         let name = |function: u32| self.functions.get(function as usize).map_or("", |function| function.name.as_str());
@@ -266,7 +266,7 @@ impl<'p> Flame<'p> {
         });
         let of = order.len();
         order.truncate(MAX_ROWS);
-        let mut rows = Rows::new(
+        let mut rows = Table::new(
             id,
             &[
                 words("method or function", "As frames name it"),
@@ -277,19 +277,16 @@ impl<'p> Flame<'p> {
                 numbers("with calls %", "The same as a share of all"),
             ],
         );
-        let share = |value: u64| {
-            let percent = if self.all == 0 { 0.0 } else { value as f64 * 100.0 / self.all as f64 };
-            Cell::Number(format!("{percent:.4}"), format!("{percent:.1}"))
-        };
+        let share = |value: u64| Cell::share(if self.all == 0 { 0.0 } else { value as f64 / self.all as f64 });
         for (function, total) in &order {
             let file = self.functions.get(*function as usize).map(|function| function.file.as_str());
             let own = own(*function);
             rows.row(vec![
-                Cell::text(Some(name(*function))),
-                Cell::text(file),
-                Cell::number(Some(own), &show),
+                Cell::text(name(*function)),
+                Cell::optional(file),
+                Amount::in_unit(own, unit).into(),
                 share(own),
-                Cell::number(Some(*total), &show),
+                Amount::in_unit(*total, unit).into(),
                 share(*total),
             ]);
         }

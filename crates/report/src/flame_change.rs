@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::present::units::{count, counted};
+use tracequet_analyze::present::{Amount, Cell, Table, numbers, words};
 use tracequet_analyze::profile::{Function, Profile};
 use tracequet_dataset::error::Result;
 
 use crate::flame::{Kept, MAX_MERGED, MAX_NODES, MAX_PACKED, MAX_ROWS, MIN_SHARE, Names, Room, kept};
-use crate::html::{Cell, Rows, numbers, words};
 use crate::packed::Bytes;
-use crate::units::{count, counted};
 
 /// The most functions that get a place of their own; the calls of others count for their callers.
 const MAX_FUNCTIONS: usize = 1 << 20;
@@ -178,8 +178,7 @@ impl FlameChange {
         id: &str,
         label: &str,
         by: [f64; 2],
-        show: impl Fn(f64) -> String,
-        signed: impl Fn(f64) -> String,
+        amount: impl Fn(f64) -> Amount,
     ) -> (String, String) {
         let divided = |sums: Both| [sums[0] as f64 / by[0], sums[1] as f64 / by[1]];
         let change = |sums: Both| {
@@ -204,14 +203,13 @@ impl FlameChange {
             numbers("before", "Anywhere on the stack"),
             numbers("now", "Anywhere on the stack"),
         ];
-        let mut rows = Rows::new(id, &heads);
-        let number = |value: f64| Cell::Number(value.to_string(), show(value));
+        let mut rows = Table::new(id, &heads);
         for (function, sums) in &order {
-            let mut cells = vec![Cell::text(Some(&function.name)), Cell::text(Some(&function.file))];
+            let mut cells = vec![Cell::text(&function.name), Cell::text(&function.file)];
             for both in [sums.own, sums.total] {
                 let [before, now] = divided(both);
                 let change = now - before;
-                cells.extend([Cell::Number(change.to_string(), signed(change)), number(before), number(now)]);
+                cells.extend([amount(change).change(), amount(before), amount(now)].map(Cell::from));
             }
             rows.row(cells);
         }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::collection::{collects, leaves};
+use tracequet_analyze::present::units::{count, share, size};
 use tracequet_dataset::error::Result;
 
 use crate::collections::Collection;
 use crate::packed::Bytes;
-use crate::units::{count, size};
 
 /// Ranges and bounds that a page has, bytes of them as they stand in it, and collections that are followed through.
 const MAX_RANGES: usize = 40_000;
@@ -129,9 +129,9 @@ impl Follow {
                 "A click follows an address through all later collections.".to_owned()
             } else {
                 let bytes: u64 = ranges.iter().fold(0, |sum, range| sum.saturating_add(range.length));
-                let share = bytes as f64 * 100.0 / self.bytes.max(1) as f64;
+                let share = share(bytes as f64 / self.bytes.max(1) as f64);
                 format!(
-                    "A click follows an address as long as it lies in one of the {} largest of {} ranges that survived, which have {share:.0} % of their {}.",
+                    "A click follows an address as long as it lies in one of the {} largest of {} ranges that survived, which have {share} of their {}.",
                     count(ranges.len() as u64),
                     count(self.ranges),
                     size(self.bytes)

@@ -4,16 +4,16 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::collection::collects;
+use tracequet_analyze::present::units::{count, size};
+use tracequet_analyze::present::{Cell, Table, numbers};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::collections::{Collection, Collections};
 use crate::follow::Follow;
-use crate::html::{Cell, Rows, numbers};
 use crate::packed::Bytes;
 use crate::ranges::{Bounds, Moved, Stayed, is_clamped};
 use crate::survival::Survival;
-use crate::units::{count, size};
 
 /// Collections and parts of the address space of a map.
 const MAX_COLUMNS: usize = 400;
@@ -307,14 +307,18 @@ impl HeapMap {
             n if n < self.of => {
                 format!("{} of {} collections with ranges, evenly over time", count(n as u64), count(self.of as u64))
             }
-            n => crate::units::counted(n as u64, "collection with ranges", "collections with ranges"),
+            n => tracequet_analyze::present::units::counted(
+                n as u64,
+                "collection with ranges",
+                "collections with ranges",
+            ),
         };
         let folded = self.bins.windows(2).filter(|pair| matches!(pair, [a, b] if a.wrapping_add(1) != *b)).count();
         let part = size(1 << self.shift);
         format!(
             "{columns}, left to right. {} parts of {part} of the address space, top to bottom; {} folded.",
             count(self.bins.len() as u64),
-            crate::units::counted(folded as u64, "gap between them is", "gaps between them are"),
+            tracequet_analyze::present::units::counted(folded as u64, "gap between them is", "gaps between them are"),
         )
     }
 
@@ -332,22 +336,23 @@ impl HeapMap {
             numbers("not collected", "Bytes in use at the start of the other generations"),
             numbers("freed %", "Freed bytes as a share of the bytes in use in these generations"),
         ];
-        let mut rows = Rows::new("heap-map-table", &heads);
+        let mut rows = Table::new("heap-map-table", &heads);
         for (collection, fate) in self.columns.iter().zip(&self.fates) {
             let survived = fate.in_place.saturating_add(fate.moved);
             rows.row_at(
                 collection.start_ns,
                 vec![
-                    Cell::number(Some(collection.gc_id.into()), |n| n.to_string()),
-                    Cell::number(collection.generation.map(u64::from), |n| n.to_string()),
-                    Cell::number(Some(fate.in_place), size),
-                    Cell::number(Some(fate.moved), size),
-                    Cell::number(fate.collected.map(|bytes| bytes.saturating_sub(survived)), size),
-                    Cell::number(fate.kept, size),
-                    fate.collected.filter(|bytes| *bytes > 0).map_or(Cell::Missing, |bytes| {
-                        let percent = bytes.saturating_sub(survived) as f64 * 100.0 / bytes as f64;
-                        Cell::Number(format!("{percent:.4}"), format!("{percent:.1}"))
-                    }),
+                    Cell::id(u64::from(collection.gc_id)),
+                    Cell::id(collection.generation.map(u64::from)),
+                    Cell::size(fate.in_place),
+                    Cell::size(fate.moved),
+                    Cell::size(fate.collected.map(|bytes| bytes.saturating_sub(survived))),
+                    Cell::size(fate.kept),
+                    Cell::share(
+                        fate.collected
+                            .filter(|bytes| *bytes > 0)
+                            .map(|bytes| bytes.saturating_sub(survived) as f64 / bytes as f64),
+                    ),
                 ],
             );
         }

@@ -1,10 +1,9 @@
 //! The joins of a collection, at which the threads of its heaps wait for each other: between them lie its phases.
 
 use std::collections::BTreeMap;
+use tracequet_analyze::present::{Cell, Table, numbers, words};
 
-use crate::html::{Cell, Rows, numbers, words};
 use crate::read::{add, span};
-use crate::units::{count, duration};
 
 tracequet_dataset::row! {
     /// A thread waited for the others of a collection, or worked alone.
@@ -88,7 +87,7 @@ impl Joins {
     }
 
     /// The table, in the order in which the threads came together.
-    pub(crate) fn rows(&self, id: String, start_ns: i64) -> Rows {
+    pub(crate) fn rows(&self, id: String, start_ns: i64) -> Table {
         let heads = [
             words("join", "What the threads of the heaps come together for"),
             numbers("reached", "When the last thread was there, since the collection began"),
@@ -99,20 +98,20 @@ impl Joins {
             numbers("last heap", "Its thread came last, so that the others waited for it"),
             numbers("alone", "What only one thread did then while the others stood still"),
         ];
-        let mut rows = Rows::new(id, &heads);
+        let mut rows = Table::new(id, &heads);
         let mut joins: Vec<(&u64, &Join)> = self.0.iter().collect();
         joins.sort_by_key(|(number, join)| (join.last_ns, join.first_ns, **number));
         let mut before_ns = start_ns;
         for (number, join) in joins {
             let since = |from: i64| Some(join.last_ns.saturating_sub(from)).filter(|ns| *ns >= 0);
             rows.row(vec![
-                Cell::text(Some(name(*number).map_or_else(|| format!("join {number}"), str::to_owned).as_str())),
-                Cell::signed(since(start_ns), duration),
-                Cell::signed(since(before_ns), duration),
-                Cell::number(Some(join.waits), count),
+                Cell::text(name(*number).map_or_else(|| format!("join {number}"), str::to_owned).as_str()),
+                Cell::duration(since(start_ns)),
+                Cell::duration(since(before_ns)),
+                Cell::count(join.waits),
                 Cell::span(join.waited_ns),
                 Cell::span(join.longest_ns),
-                Cell::number(join.last_heap, |heap| heap.to_string()),
+                Cell::id(join.last_heap),
                 Cell::span(join.alone_ns),
             ]);
             before_ns = join.last_ns.saturating_add(join.alone_ns.unwrap_or_default().min(i64::MAX as u64) as i64);

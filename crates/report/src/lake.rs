@@ -5,14 +5,14 @@ use std::fmt::Write;
 
 use tracequet_analyze::check::{Run, runs};
 use tracequet_analyze::metrics::definition_of;
+use tracequet_analyze::present::units::count;
+use tracequet_analyze::present::{Amount, Cell, Column, Table, Unit, cut, escaped, numbers, words};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Dataset;
 
 use crate::document::{Parts, document};
-use crate::html::{Cell, Head, Rows, cut, escaped, numbers, words};
 use crate::page::verdict_lines;
 use crate::timeline::{BAND, Line, lines};
-use crate::units::{count, figure};
 
 /// Recordings in the table, figures that are drawn, rows of a table, and names of labels that figures are distinguished by.
 const MAX_RECORDINGS: usize = 1000;
@@ -143,16 +143,16 @@ fn found_part(found: &Found) -> Option<String> {
         numbers("highest score", "From 0 to 100; from 75 on a warning"),
         words("worst in", "The recording with that score"),
     ];
-    let mut table = Rows::new("findings-table", &heads);
+    let mut table = Table::new("findings-table", &heads);
     let mut rules: Vec<_> = rules.into_iter().collect();
     rules.sort_by(|(_, a), (_, b)| b.2.total_cmp(&a.2));
     for (rule, (recordings, warnings, score, worst)) in rules {
         table.row(vec![
-            Cell::text(Some(&rule.replace('_', " "))),
-            Cell::number(Some(recordings), count),
-            Cell::number(Some(warnings), count),
-            Cell::Number(format!("{score}"), format!("{score:.0}")),
-            Cell::text(Some(worst)),
+            Cell::text(&rule.replace('_', " ")),
+            Cell::count(recordings),
+            Cell::count(warnings),
+            Cell::number(Some(score), Unit::Score),
+            Cell::text(worst),
         ]);
     }
     Some(table.html("Findings of all recordings"))
@@ -190,7 +190,7 @@ fn trends(read: &[&Run]) -> Option<String> {
         return None;
     }
     let mut charts = String::new();
-    let heads: [Head; 6] = [
+    let heads: [Column; 6] = [
         words("metric", "docs/METRICS.md has the definition of each"),
         numbers("recordings", "That have it"),
         numbers("lower quartile", "A quarter of the values is at most this"),
@@ -198,7 +198,7 @@ fn trends(read: &[&Run]) -> Option<String> {
         numbers("upper quartile", "Three quarters of the values are at most this"),
         numbers("last", "Of the newest recording"),
     ];
-    let mut table = Rows::new("trends-table", &heads);
+    let mut table = Table::new("trends-table", &heads);
     for (place, name) in names.iter().take(MAX_ROWS).enumerate() {
         let unit = unit(name);
         let points: Vec<(i64, f64)> =
@@ -206,10 +206,10 @@ fn trends(read: &[&Run]) -> Option<String> {
         let mut values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
         let [low, median, high] = quartiles(&mut values);
         let last = points.last().map_or(0.0, |(_, value)| *value);
-        let number = |value: f64| Cell::Number(value.to_string(), figure(&unit, value));
+        let number = |value: f64| Cell::in_unit(value, &unit);
         table.row(vec![
-            Cell::text(Some(name)),
-            Cell::number(Some(points.len() as u64), count),
+            Cell::text(name),
+            Cell::count(points.len() as u64),
             number(low),
             number(median),
             number(high),
@@ -220,9 +220,9 @@ fn trends(read: &[&Run]) -> Option<String> {
             let is_out = if last < low || last > high { ", outside of the band" } else { "" };
             let words = format!(
                 "{} to {} in the middle half; the last {}{is_out}",
-                figure(&unit, low),
-                figure(&unit, high),
-                figure(&unit, last)
+                Amount::in_unit(low, &unit),
+                Amount::in_unit(high, &unit),
+                Amount::in_unit(last, &unit)
             );
             let band = |value: f64| Line {
                 name: String::new(),
@@ -264,16 +264,16 @@ fn by_label(read: &[&Run]) -> Option<String> {
     for (place, (name, of)) in values.iter().take(MAX_LABELS).enumerate() {
         let mut heads = vec![words("value", "Of the label"), numbers("recordings", "With it")];
         heads.extend(metrics.iter().map(|metric| numbers(metric, "The median of these recordings")));
-        let mut table = Rows::new(format!("label-{place}-table"), &heads);
+        let mut table = Table::new(format!("label-{place}-table"), &heads);
         for (value, runs) in of {
-            let mut cells = vec![Cell::text(Some(value)), Cell::number(Some(runs.len() as u64), count)];
+            let mut cells = vec![Cell::text(value), Cell::count(runs.len() as u64)];
             cells.extend(metrics.iter().map(|metric| {
                 let mut found: Vec<f64> = runs.iter().filter_map(|run| value_of(run, metric)).collect();
                 if found.is_empty() {
                     return Cell::Missing;
                 }
                 let [_, median, _] = quartiles(&mut found);
-                Cell::Number(median.to_string(), figure(&unit(metric), median))
+                Cell::in_unit(median, &unit(metric))
             }));
             table.row(cells);
         }
@@ -291,7 +291,7 @@ fn recordings(all: &[Run], found: &Found) -> String {
         numbers("warnings", "Of the rules"),
         words("findings", "Those of the highest scores"),
     ];
-    let mut table = Rows::new("recordings-table", &heads);
+    let mut table = Table::new("recordings-table", &heads);
     for run in all.iter().take(MAX_RECORDINGS) {
         let labels: Vec<String> = run.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let state = match (run.is_failed, run.has_losses) {
@@ -304,12 +304,12 @@ fn recordings(all: &[Run], found: &Found) -> String {
         let warnings = of.iter().filter(|(_, verdict, _)| verdict == "warning").count();
         let rules: Vec<String> = of.iter().take(3).map(|(rule, ..)| rule.replace('_', " ")).collect();
         table.row(vec![
-            Cell::text(Some(cut(&run.trace_id, 200))),
-            Cell::text(is_known(&run.start).then(|| moment(&run.start)).as_deref()),
-            Cell::text(Some(&labels.join(", "))),
-            Cell::text(Some(state)),
-            Cell::number(Some(warnings as u64).filter(|_| !run.is_failed), count),
-            Cell::text(Some(&rules.join(", "))),
+            Cell::text(cut(&run.trace_id, 200)),
+            Cell::optional(is_known(&run.start).then(|| moment(&run.start)).as_deref()),
+            Cell::text(&labels.join(", ")),
+            Cell::text(state),
+            Cell::count(Some(warnings as u64).filter(|_| !run.is_failed)),
+            Cell::text(&rules.join(", ")),
         ]);
     }
     let note = if all.len() > MAX_RECORDINGS { format!("The first {MAX_RECORDINGS} of them. ") } else { String::new() };

@@ -13,7 +13,6 @@ mod flame;
 mod flame_change;
 mod follow;
 mod heap_map;
-mod html;
 mod joins;
 mod lake;
 mod opened;
@@ -31,7 +30,6 @@ mod survival;
 mod tasks;
 mod threads;
 mod timeline;
-pub mod units;
 
 pub use lake::lake;
 pub use page::{TABLES, page, page_after, page_with};

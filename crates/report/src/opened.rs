@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::present::units::{counted, duration, moment, size};
+use tracequet_analyze::present::{Cell, Table, escaped, numbers, words};
 use tracequet_analyze::subjects::heap::{Bytes, GENERATIONS, HeapGeneration, Mark};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::collections::{Collection, Collections};
-use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::joins::{JoinRow, Joins};
 use crate::read::{add, span, word};
-use crate::units::{counted, duration, moment, size};
 
 /// Collections that can be opened, and heaps of each.
 const MAX_OPENED: usize = 20;
@@ -155,13 +155,13 @@ fn tables(collection: &Collection, opened: &Opened) -> String {
         numbers("pinned", "Of these, bytes of pinned objects"),
         numbers("budget", "Bytes that may be allocated until its next collection is due"),
     ];
-    let mut rows = Rows::new(format!("opened-{gc_id}-generations"), &heads);
+    let mut rows = Table::new(format!("opened-{gc_id}-generations"), &heads);
     let names = ["0", "1", "2", "large", "pinned"];
     for (name, of) in names.iter().zip(&opened.generations) {
         let Some(Bytes { before, after, free_after, came_in, survived, pinned, budget, .. }) = of else { continue };
         let bytes = [before, after, free_after, came_in, survived, pinned, budget];
-        let cells = bytes.into_iter().map(|bytes| Cell::number(Some(*bytes), size));
-        rows.row([Cell::text(Some(name))].into_iter().chain(cells).collect());
+        let cells = bytes.into_iter().map(|bytes| Cell::size(*bytes));
+        rows.row([Cell::text(name)].into_iter().chain(cells).collect::<Vec<_>>());
     }
     out += &html(rows, &format!("Generations of collection {gc_id}"));
     let heads = [
@@ -169,12 +169,12 @@ fn tables(collection: &Collection, opened: &Opened) -> String {
         numbers("bytes", "What this kind keeps alive and no kind before it did"),
         numbers("time", "Marking of this kind, on the heap that took longest"),
     ];
-    let mut rows = Rows::new(format!("opened-{gc_id}-marks"), &heads);
+    let mut rows = Table::new(format!("opened-{gc_id}-marks"), &heads);
     let mut marks: Vec<_> = opened.marks.iter().collect();
     marks.sort_by_key(|(kind, [bytes, _])| (std::cmp::Reverse(*bytes), *kind));
     for (kind, [bytes, ns]) in marks {
-        let time = Cell::number(*ns, |ns| duration(ns.cast_signed()));
-        rows.row(vec![Cell::text(Some(&kind.replace('_', " "))), Cell::number(*bytes, size), time]);
+        let time = Cell::span(*ns);
+        rows.row(vec![Cell::text(&kind.replace('_', " ")), Cell::size(*bytes), time]);
     }
     out += &html(rows, &format!("Marking of collection {gc_id}"));
     let heads = [
@@ -185,15 +185,15 @@ fn tables(collection: &Collection, opened: &Opened) -> String {
         words("compacted", "Why it was compacted"),
         words("conditions", "What had a part in the choice of the generation"),
     ];
-    let mut rows = Rows::new(format!("opened-{gc_id}-heaps"), &heads);
+    let mut rows = Table::new(format!("opened-{gc_id}-heaps"), &heads);
     for (index, heap) in &opened.heaps {
         rows.row(vec![
-            Cell::number(Some(u64::from(*index)), |n| n.to_string()),
-            Cell::number(heap.after, size),
-            Cell::number(heap.marked, size),
-            Cell::number(heap.marking_ns, |ns| duration(ns.cast_signed())),
-            Cell::text(heap.compact_reason.as_deref()),
-            Cell::text(heap.conditions.as_deref().map(|text| text.replace('|', ", ")).as_deref()),
+            Cell::id(u64::from(*index)),
+            Cell::size(heap.after),
+            Cell::size(heap.marked),
+            Cell::span(heap.marking_ns),
+            Cell::optional(heap.compact_reason.as_deref()),
+            Cell::optional(heap.conditions.as_deref().map(|text| text.replace('|', ", ")).as_deref()),
         ]);
     }
     out += &html(rows, &format!("Heaps of collection {gc_id}"));
@@ -203,7 +203,7 @@ fn tables(collection: &Collection, opened: &Opened) -> String {
 }
 
 /// A table without the columns of which nothing is recorded; nothing when it has no rows.
-fn html(mut rows: Rows, label: &str) -> String {
+fn html(mut rows: Table, label: &str) -> String {
     if rows.is_empty() {
         return String::new();
     }

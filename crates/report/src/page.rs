@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use tracequet_analyze::heap::KeptWalk;
-use tracequet_analyze::profile::{self, Profile, Unit, What};
+use tracequet_analyze::present::units::{count, counted, share};
+use tracequet_analyze::present::{Amount, escaped};
+use tracequet_analyze::profile::{self, Profile, What};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
@@ -13,7 +15,6 @@ use crate::document::{Parts, document};
 use crate::facts::{Facts, figures, findings, losses};
 use crate::flame::{Flame, Room};
 use crate::heap_map::HeapMap;
-use crate::html::escaped;
 use crate::opened::opened;
 use crate::packed::element;
 use crate::pool::pool;
@@ -25,7 +26,6 @@ use crate::survival::fragmentation;
 use crate::tasks::tasks;
 use crate::threads::threads;
 use crate::timeline::{Series, Shown, Timeline};
-use crate::units::{count, counted, size, span};
 
 /// The tables that a page is made of.
 pub const TABLES: [&str; 42] = [
@@ -321,13 +321,9 @@ fn graph(
     data: &mut String,
     room: &mut Room,
 ) -> Result<Graph> {
-    let (unit, show): (&str, fn(u64) -> String) = match profile.unit {
-        Unit::Nanoseconds => ("ns", span),
-        Unit::Bytes => ("bytes", size),
-        _ => ("count", count),
-    };
+    let unit = profile.unit.word();
     let packed = flame.packed(profile, room)?;
-    let mut words = format!("{} in all.", show(flame.all()));
+    let mut words = format!("{} in all.", Amount::in_unit(flame.all(), unit));
     if id == "cpu" && unit == "ns" {
         words += " Time of all threads that ran.";
     }
@@ -342,18 +338,18 @@ fn graph(
         );
     }
     if packed.nodes < packed.of {
-        // A break before the sign would leave it alone on a line.
-        let share = match packed.share * 100.0 {
-            share if share < 0.01 => "less than 0.01\u{a0}%".to_owned(),
-            share => format!("at most {share:.2}\u{a0}%"),
-        };
         words += &format!(
-            " The graph has the {} largest of {} calls; the others, of {share} each, are merged into their callers.",
+            " The graph has the {} largest of {} calls; the others, of {} each, are merged into their callers.",
             count(packed.nodes as u64),
-            count(packed.of as u64)
+            count(packed.of as u64),
+            // A break before the sign would leave it alone on a line.
+            match share(packed.share).replace(' ', "\u{a0}") {
+                share if share.starts_with('<') => share.replacen("<\u{a0}", "less than ", 1),
+                share => format!("at most {share}"),
+            }
         );
     }
-    let (table, note) = flame.table(&format!("stacks-{id}-table"), &format!("{name} by function"), show);
+    let (table, note) = flame.table(&format!("stacks-{id}-table"), &format!("{name} by function"), unit);
     data.push_str(&element(&format!("flame-{id}"), &packed.data));
     match &packed.slices {
         Some(slices) => data.push_str(&element(&format!("slices-{id}"), slices)),

@@ -1,12 +1,12 @@
 //! The thread pool: how many workers, why their number changed, and how long work waited for one.
 
+use tracequet_analyze::present::units::{counted, duration};
+use tracequet_analyze::present::{Cell, Table, escaped, numbers, words};
 use tracequet_analyze::subjects::pool::{self, percentile};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
-use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::timeline::Line;
-use crate::units::{count, counted, duration, moment};
 
 /// The part, and the line of the timeline.
 pub(crate) struct Pool {
@@ -45,14 +45,14 @@ pub(crate) fn pool(recording: &Recording<'_>) -> Result<Option<Pool>> {
             numbers("most", "Workers, at most"),
             numbers("last s", "When for the last time, in seconds since the recording began"),
         ];
-        let mut table = Rows::new("pool-table", &heads);
+        let mut table = Table::new("pool-table", &heads);
         for (reason, of_reason) in &adjusted {
             table.row(vec![
-                Cell::text(Some(reason)),
-                Cell::number(Some(of_reason.times), count),
-                Cell::number(of_reason.least.map(u64::from), count),
-                Cell::number(of_reason.most.map(u64::from), count),
-                Cell::signed(Some(of_reason.last_ns), moment),
+                Cell::text(reason),
+                Cell::count(of_reason.times),
+                Cell::count(of_reason.least.map(u64::from)),
+                Cell::count(of_reason.most.map(u64::from)),
+                Cell::moment(of_reason.last_ns),
             ]);
         }
         html += &table.html("Changes of the number of workers");

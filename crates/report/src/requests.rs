@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
+use tracequet_analyze::present::units::{count, counted, duration};
+use tracequet_analyze::present::{Cell, Table, escaped, numbers, words};
 use tracequet_analyze::subjects::pauses::{self, Pauses};
 use tracequet_analyze::subjects::pool::percentile;
 use tracequet_analyze::subjects::requests::{Asked, CLIENT, Kind, SERVER, route, spent};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
-use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::read::{span, word};
 use crate::subjects::{Groups, rows_note};
 use crate::timeline::{Highest, Line, Series};
-use crate::units::{count, counted, duration, moment};
 
 tracequet_dataset::row! {
     struct Reported of activity { provider_name, name, start_fields, end_fields }
@@ -163,16 +163,16 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
         numbers("longest", "The slowest of them"),
         numbers("together", "Their sum"),
     ];
-    let mut table = Rows::new("requests-table", &heads);
+    let mut table = Table::new("requests-table", &heads);
     let (mut largest, of) = groups.largest(|route| route.total_ns);
     for (names, route) in &mut largest {
         route.durations.sort_unstable();
         let at = |percent: usize| Cell::span(percentile(&route.durations, percent));
         table.row(vec![
-            Cell::text(names.first().map(String::as_str)),
-            Cell::text(names.get(1).map(String::as_str)),
-            Cell::number(Some(route.requests), count),
-            Cell::number(Some(route.failed), count),
+            Cell::optional(names.first().map(String::as_str)),
+            Cell::optional(names.get(1).map(String::as_str)),
+            Cell::count(route.requests),
+            Cell::count(route.failed),
             at(50),
             at(95),
             at(99),
@@ -219,15 +219,15 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
     let stopped = |asked: &Asked| {
         has_pauses.then(|| pauses.within_ns(asked.process, asked.start_ns, asked.end_ns).max(0).cast_unsigned())
     };
-    let mut slow = Rows::new("slowest-table", &heads);
+    let mut slow = Table::new("slowest-table", &heads);
     for (request, spent) in slowest.iter().zip(spent) {
         slow.row_at(
             request.start_ns,
             vec![
-                Cell::signed(Some(request.start_ns), moment),
-                Cell::text(SIDES.get(request.side).map(|(side, _)| *side)),
-                Cell::text(Some(&request.route)),
-                Cell::span(Some(request.duration_ns)),
+                Cell::moment(request.start_ns),
+                Cell::optional(SIDES.get(request.side).map(|(side, _)| *side)),
+                Cell::text(&request.route),
+                Cell::span(request.duration_ns),
                 Cell::span(spent.cpu_ns),
                 Cell::span(spent.wait_ns),
                 Cell::span(spent.lock_ns),
@@ -235,7 +235,7 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
                 Cell::span(spent.call_ns),
                 Cell::span(spent.await_ns),
                 Cell::span(stopped(&request.asked)),
-                Cell::number(request.status.map(u64::from), |status| status.to_string()),
+                Cell::id(request.status.map(u64::from)),
             ],
         );
     }

@@ -5,11 +5,10 @@ use std::fmt::Write;
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::heap::{self, HeapGraph, KeptWalk, Paths, Retention, TypeRow};
+use tracequet_analyze::present::units::{counted, share, size};
+use tracequet_analyze::present::{Cell, Table, escaped, numbers, words};
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
-
-use crate::html::{Cell, Rows, escaped, numbers, words};
-use crate::units::{count, counted, size};
 
 /// Memory of the graph in bytes: a larger one is for `tracequet heap`.
 pub const MAX_HEAP: u64 = 1 << 30;
@@ -81,15 +80,15 @@ pub(crate) fn retained(
         numbers("retained", "Bytes that would be freed with them, each counted once"),
         numbers("unreachable", "Objects that no root leads to"),
     ];
-    let mut table = Rows::new("retained-table", &heads);
+    let mut table = Table::new("retained-table", &heads);
     for row in by_size.iter().take(MAX_TYPES) {
         table.row(vec![
-            Cell::text(Some(&row.name)),
-            Cell::number(allocated.get(&*row.name).copied(), size),
-            Cell::number(Some(row.objects), count),
-            Cell::number(Some(row.size_bytes), size),
-            Cell::number(Some(row.retained_bytes), size),
-            Cell::number(Some(row.unreachable), count),
+            Cell::text(&row.name),
+            Cell::size(allocated.get(&*row.name).copied()),
+            Cell::count(row.objects),
+            Cell::size(row.size_bytes),
+            Cell::size(row.retained_bytes),
+            Cell::count(row.unreachable),
         ]);
     }
     out += &table.html("Types by what they retain");
@@ -223,9 +222,9 @@ fn write_branch(
         }
         *left -= 1;
         let name = graph.type_names.get(of_child.kind as usize).map_or("", |name| &**name);
-        let share = bytes as f64 * 100.0 / all.max(1) as f64;
+        let share = share(bytes as f64 / all.max(1) as f64);
         let words = format!(
-            "{} <span class=\"figure\">{}</span> {share:.1} %, {}",
+            "{} <span class=\"figure\">{}</span> {share}, {}",
             escaped(name),
             size(bytes),
             counted(of_child.objects, "object", "objects")

@@ -1,31 +1,31 @@
 //! Waits and compiled methods: what takes time at call sites, by the method that it belongs to.
 
+use tracequet_analyze::present::{Cell, Column, Table, numbers, words};
 use tracequet_analyze::profile::Profile;
 use tracequet_analyze::subjects::compiling::Compilation;
 use tracequet_analyze::subjects::waits::{LockWait, OF_LOCKS, Wait, Waited};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
-use crate::html::{Cell, Head, Rows, numbers, words};
 use crate::owners::Owners;
 use crate::read::span;
 use crate::subjects::{Groups, Subject, rows_note};
 use crate::timeline::Series;
-use crate::units::count;
 
 /// A table of what took time, that which took most first. The heads are those of the two names that rows begin with, of number, sum and
 /// longest, and of the names behind them.
-fn table(groups: Groups<Waited>, [id, title]: [&'static str; 2], heads: &[Head], kinds: [&str; 2]) -> (String, String) {
-    let mut table = Rows::new(id, heads);
+fn table(
+    groups: Groups<Waited>,
+    [id, title]: [&'static str; 2],
+    heads: &[Column],
+    kinds: [&str; 2],
+) -> (String, String) {
+    let mut table = Table::new(id, heads);
     let (largest, of) = groups.largest(|waited| waited.total_ns);
     for (names, waited) in &largest {
-        let mut names = names.iter().map(|name| Cell::text(Some(name)));
+        let mut names = names.iter().map(|name| Cell::text(name));
         let mut row: Vec<Cell> = names.by_ref().take(2).collect();
-        row.extend([
-            Cell::number(Some(waited.count), count),
-            Cell::span(waited.total()),
-            Cell::span(waited.longest_ns),
-        ]);
+        row.extend([Cell::count(waited.count), Cell::span(waited.total()), Cell::span(waited.longest_ns)]);
         row.extend(names);
         table.row(row);
     }
@@ -68,7 +68,7 @@ impl<'p> Times<'p> {
         self.subject(titles, &heads, ["method that waited", "methods that waited"])
     }
 
-    fn subject(self, titles: [&'static str; 2], heads: &[Head], kinds: [&str; 2]) -> Subject {
+    fn subject(self, titles: [&'static str; 2], heads: &[Column], kinds: [&str; 2]) -> Subject {
         let (table, note) = table(self.groups, titles, heads, kinds);
         Subject { table, note, rows: self.rows, over_time: self.over_time }
     }

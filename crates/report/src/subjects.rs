@@ -3,17 +3,17 @@
 use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::present::units::{count, counted};
+use tracequet_analyze::present::{Cell, Column, Table, cut, numbers, words};
 use tracequet_analyze::profile::{Profile, What};
 use tracequet_analyze::subjects::allocations::{self, Allocation, SOURCES};
 use tracequet_analyze::subjects::processor::{State, is_of_runtime};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
-use crate::html::{Cell, Head, Rows, cut, numbers, words};
 use crate::owners::Owners;
 use crate::read::{add, word};
 use crate::timeline::Series;
-use crate::units::{count, counted, moment, size};
 
 /// Names that are distinguished; what is beyond them is one row.
 const MAX_NAMES: usize = 64 << 10;
@@ -145,16 +145,16 @@ pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<(Sub
         words("type", "Of the sampled objects"),
         numbers("bytes", "That the samples stand for"),
         numbers("objects", "That the samples stand for; not all kinds of samples say it"),
-        numbers("samples", "Rows of the table allocation"),
+        numbers("samples", "Table of the table allocation"),
     ];
-    let mut table = Rows::new("allocations-table", &heads);
+    let mut table = Table::new("allocations-table", &heads);
     let (largest, of) = groups.largest(|sum| sum.bytes.unwrap_or_default());
     for (name, sum) in &largest {
         table.row(vec![
-            Cell::text(name.first().map(String::as_str)),
-            Cell::number(sum.bytes, size),
-            sum.objects.map_or(Cell::Missing, |n| Cell::Number(n.to_string(), count(n.round() as u64))),
-            Cell::number(Some(sum.samples), count),
+            Cell::optional(name.first().map(String::as_str)),
+            Cell::size(sum.bytes),
+            Cell::count(sum.objects.map(|objects| objects.round() as u64)),
+            Cell::count(sum.samples),
         ]);
     }
     let mut note = rows_note(largest.len(), of, ["type", "types"], "the most bytes");
@@ -217,16 +217,16 @@ pub(crate) fn exceptions(recording: &Recording<'_>, profile: Option<&Profile>, e
         words("caught in", "The method of the last handler, where it is recorded"),
         words("thrown in", "The user's own method that threw it, or called what did; empty without one on the stack"),
     ];
-    let mut table = Rows::new("exceptions-table", &heads);
+    let mut table = Table::new("exceptions-table", &heads);
     let (largest, of) = groups.largest(|thrown| thrown.count);
     for (names, thrown) in &largest {
         table.row(vec![
-            Cell::text(names.first().map(String::as_str)),
-            Cell::number(Some(thrown.count), count),
-            Cell::signed(Some(thrown.first_ns), moment),
-            Cell::text(Some(&thrown.message)),
-            Cell::text(names.get(1).map(String::as_str)),
-            Cell::text(names.get(2).map(String::as_str)),
+            Cell::optional(names.first().map(String::as_str)),
+            Cell::count(thrown.count),
+            Cell::moment(thrown.first_ns),
+            Cell::text(&thrown.message),
+            Cell::optional(names.get(1).map(String::as_str)),
+            Cell::optional(names.get(2).map(String::as_str)),
         ]);
     }
     let kinds = ["kind by type, handler and place", "kinds by type, handler and place"];
@@ -255,7 +255,7 @@ pub(crate) fn samples(recording: &Recording<'_>, end_ns: i64) -> Result<Series> 
 
 /// Modules with managed code, and what to say of them.
 pub(crate) fn modules(recording: &Recording<'_>) -> Result<(String, String, u64)> {
-    const HEADS: [Head; 4] = [
+    const HEADS: [Column; 4] = [
         words("module", "Name of the file"),
         words("path", "As the runtime has it"),
         numbers(
@@ -273,15 +273,10 @@ pub(crate) fn modules(recording: &Recording<'_>) -> Result<(String, String, u64)
         let path = cut(path, MAX_NAME);
         found.insert((path.to_owned(), row.load_ts_ns, word(row.pdb_guid).map(str::to_owned)));
     })?;
-    let mut table = Rows::new("modules-table", &HEADS);
+    let mut table = Table::new("modules-table", &HEADS);
     for (path, load_ns, pdb) in found.iter().take(2 * MAX_ROWS) {
         let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-        table.row(vec![
-            Cell::text(Some(name)),
-            Cell::text(Some(path)),
-            Cell::signed(*load_ns, moment),
-            Cell::text(pdb.as_deref()),
-        ]);
+        table.row(vec![Cell::text(name), Cell::text(path), Cell::moment(*load_ns), Cell::optional(pdb.as_deref())]);
     }
     let note = rows_note(
         found.len().min(2 * MAX_ROWS),

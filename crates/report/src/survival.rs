@@ -6,14 +6,14 @@ use std::fmt::Write;
 use foldhash::fast::RandomState;
 use tracequet_analyze::cohort::{self, CohortRow};
 use tracequet_analyze::collection::collects;
+use tracequet_analyze::present::units::{counted, share, size};
+use tracequet_analyze::present::{Cell, Table, numbers, words};
 use tracequet_analyze::subjects::heap::{Bytes, HeapGeneration};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::collections::Collections;
-use crate::html::{Cell, Rows, numbers, words};
 use crate::timeline::{Line, axis, lines};
-use crate::units::{count, counted, size};
 
 /// Collections that memory is followed through, and parts of the recording that are distinguished.
 const AGES: usize = 21;
@@ -101,7 +101,7 @@ impl Survival {
             numbers("ranges", "How many"),
             numbers("survived", "Their bytes, of all collections together"),
         ];
-        let mut table = Rows::new("survival-table", &heads);
+        let mut table = Table::new("survival-table", &heads);
         let name = |generation: Option<u8>| match generation {
             Some(5) => Some("frozen objects"),
             Some(generation) => GENERATIONS.get(usize::from(generation)).map(|(name, _)| *name),
@@ -109,10 +109,10 @@ impl Survival {
         };
         for ((before, after), (ranges, bytes)) in &self.ways {
             table.row(vec![
-                Cell::text(name(*before)),
-                Cell::text(name(*after)),
-                Cell::number(Some(*ranges), count),
-                Cell::number(Some(*bytes), size),
+                Cell::optional(name(*before)),
+                Cell::optional(name(*after)),
+                Cell::count(*ranges),
+                Cell::size(*bytes),
             ]);
         }
         out += &table.html("What survived, by generation");
@@ -144,10 +144,10 @@ impl Survival {
         for ((points, (name, class)), (times, before, survived)) in by_generation.into_iter().zip(GENERATIONS).zip(sums)
         {
             if !points.is_empty() {
-                let share = survived as f64 * 100.0 / before.max(1) as f64;
+                let share = share(survived as f64 / before.max(1) as f64);
                 writeln!(
                     out,
-                    "<li>Of {name}, {share:.1} % of the bytes survived: {} of {} in {}.</li>",
+                    "<li>Of {name}, {share} of the bytes survived: {} of {} in {}.</li>",
                     size(survived),
                     size(before),
                     counted(times, "collection", "collections")
@@ -250,12 +250,12 @@ fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option
         return Ok(None);
     }
     let names = [("all", "c0"), ("first third", "g1"), ("second third", "g0"), ("last third", "lo")];
-    let share = |(born, alive): (u64, u64)| (born > 0).then(|| alive as f64 * 100.0 / born as f64);
+    let percent = |(born, alive): (u64, u64)| (born > 0).then(|| alive as f64 * 100.0 / born as f64);
     let drawn: Vec<Line> = sums
         .iter()
         .zip(names)
         .map(|(sums, (_, class))| {
-            let points = sums.iter().enumerate().filter_map(|(age, sum)| Some((age as i64, share(*sum)?))).collect();
+            let points = sums.iter().enumerate().filter_map(|(age, sum)| Some((age as i64, percent(*sum)?))).collect();
             Line { name: String::new(), words: String::new(), class, points, is_step: false }
         })
         .collect();
@@ -269,13 +269,13 @@ fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option
     heads.extend(names.iter().map(|(name, _)| {
         numbers(name, "Per cent of the bytes that are alive, of those born in this part of the recording")
     }));
-    let mut table = Rows::new("cohorts-table", &heads);
+    let mut table = Table::new("cohorts-table", &heads);
     for age in 0..whole {
-        let mut cells = vec![Cell::number(Some(age as u64), |age| age.to_string())];
-        cells.extend(sums.iter().map(|sums| match sums.get(age).copied().and_then(share) {
-            Some(percent) => Cell::Number(format!("{percent:.4}"), format!("{percent:.1} %")),
-            None => Cell::Missing,
-        }));
+        let mut cells = vec![Cell::id(age as u64)];
+        cells.extend(
+            sums.iter()
+                .map(|sums| Cell::share(sums.get(age).copied().and_then(percent).map(|percent| percent / 100.0))),
+        );
         table.row(cells);
     }
     let chart = chart.replace("class=\"plot\"", "class=\"plot fixed\"");
@@ -298,7 +298,7 @@ pub(crate) fn fragmentation(recording: &Recording<'_>, collections: &Collections
     if free.is_empty() {
         return Ok(String::new());
     }
-    let words = format!("of the heap after each collection, at most {:.0} %; 100 % at the top", most(&free));
+    let words = format!("of the heap after each collection, at most {}; 100 % at the top", share(most(&free) / 100.0));
     let free = Line { name: "Free within the heap".into(), words, class: "g0", points: free, is_step: true };
     let mut out = lines(&free.name, &free.words, end_ns, Some(100.0), std::slice::from_ref(&free), &[]);
     let pinned = of(&|bytes| bytes.pinned as f64);

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::present::units::counted;
+use tracequet_analyze::present::{Cell, Table, escaped, numbers, words};
 use tracequet_analyze::subjects::waits::{Task, Waited, each_leaf, task};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
-use crate::html::{Cell, Rows, escaped, numbers, words};
 use crate::read::{add, span, word};
 use crate::subjects::{Groups, rows_note};
-use crate::units::{count, counted};
 
 /// Tasks whose methods are kept.
 const MAX_TASKS: usize = 1 << 20;
@@ -86,21 +86,22 @@ pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
             numbers("not ended", "Of which the end is not in the recording"),
             numbers("failed", "Of which the outcome is a failure"),
         ];
-        let mut table = Rows::new("tasks-table", &heads);
+        let mut table = Table::new("tasks-table", &heads);
         let (largest, of) = groups.largest(|work| work.waiting_ns.unwrap_or_default());
         for (names, work) in &largest {
-            let name = |place: usize| Cell::text(names.get(place).map(String::as_str).filter(|name| !name.is_empty()));
+            let name =
+                |place: usize| Cell::optional(names.get(place).map(String::as_str).filter(|name| !name.is_empty()));
             table.row(vec![
                 name(0),
                 name(1),
                 name(2),
-                Cell::number(Some(work.tasks), count),
+                Cell::count(work.tasks),
                 Cell::span(work.waiting_ns),
                 Cell::span(work.running_ns),
                 Cell::span(work.longest_ns),
-                Cell::number(Some(work.thread_switches), count),
-                Cell::number(Some(work.not_ended), count),
-                Cell::number(Some(work.failed), count),
+                Cell::count(work.thread_switches),
+                Cell::count(work.not_ended),
+                Cell::count(work.failed),
             ]);
         }
         let mut note = rows_note(largest.len(), of, ["kind by method", "kinds by method"], "the longest waits");
@@ -135,18 +136,18 @@ fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>
         numbers("longest", "The longest of them"),
         numbers("not ended", "Of which the end is not in the recording"),
     ];
-    let mut table = Rows::new("awaits-table", &heads);
+    let mut table = Table::new("awaits-table", &heads);
     let (largest, of) = groups.largest(|waited| waited.total_ns);
     for (names, waited) in &largest {
-        let name = |place: usize| Cell::text(names.get(place).map(String::as_str));
+        let name = |place: usize| Cell::optional(names.get(place).map(String::as_str));
         table.row(vec![
             name(0),
             name(1),
             name(2),
-            Cell::number(Some(waited.count), count),
+            Cell::count(waited.count),
             Cell::span(waited.total()),
             Cell::span(waited.longest_ns),
-            Cell::number(Some(waited.not_ended), count),
+            Cell::count(waited.not_ended),
         ]);
     }
     let note = format!(

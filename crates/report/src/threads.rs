@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
+use tracequet_analyze::present::units::{count, counted};
+use tracequet_analyze::present::{Cell, Table, cut, escaped, numbers, words};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
-use crate::html::{Cell, Rows, cut, escaped, numbers, words};
 use crate::read::{span, word};
 use crate::timeline::{BUCKETS, Line};
-use crate::units::{count, counted};
 
 /// Threads that are kept, and rows of the table.
 const MAX_THREADS: usize = 64 << 10;
@@ -101,8 +101,8 @@ pub(crate) fn threads(recording: &Recording<'_>, end_ns: i64) -> Result<Option<T
         numbers("longest", "The longest time that it was blocked"),
         numbers("runs", "How often it came to a processor"),
     ];
-    let mut table = Rows::new("threads-table", &heads);
-    let time = |ns: u64| Cell::span(Some(ns));
+    let mut table = Table::new("threads-table", &heads);
+    let time = |ns: u64| Cell::span(ns);
     for ((process, thread), times) in &rows {
         let name = match processes.get(process) {
             Some(name) => format!("{name} ({process})"),
@@ -111,14 +111,14 @@ pub(crate) fn threads(recording: &Recording<'_>, end_ns: i64) -> Result<Option<T
             None => process.to_string(),
         };
         table.row(vec![
-            Cell::text(Some(&name)),
-            Cell::text(names.get(&(*process, *thread)).map(String::as_str)),
-            Cell::number(Some(*thread), |id| id.to_string()),
+            Cell::text(&name),
+            Cell::optional(names.get(&(*process, *thread)).map(String::as_str)),
+            Cell::id(*thread),
             time(times.running_ns),
             time(times.ready_ns),
             time(times.blocked_ns),
             time(times.longest_ns),
-            Cell::number(Some(times.switches), count),
+            Cell::count(times.switches),
         ]);
     }
     let mut note = if rows.len() < of {

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use tracequet_analyze::present::units::{counted, duration, moment, real, size};
+use tracequet_analyze::present::{Cell, Column, Table, escaped, numbers};
 
 use tracequet_analyze::subjects::heap::GENERATIONS;
 use tracequet_analyze::subjects::pauses::{Pause, Pauses};
 
 use crate::collections::{Collection, Collections};
-use crate::html::{Cell, Head, Rows, escaped, numbers};
-use crate::units::{count, counted, duration, moment, size};
 
 /// Parts of the time that sums are made of.
 pub(crate) const BUCKETS: usize = 240;
@@ -252,7 +252,7 @@ impl Timeline<'_> {
         for (name, how, series) in self.series.iter().filter(|(_, _, series)| series.is_recorded) {
             let words = match how {
                 Shown::ByteRate => format!("at most {}/s", size(series.highest_rate() as u64)),
-                Shown::Rate => format!("at most {}/s", rate(series.highest_rate())),
+                Shown::Rate => format!("at most {}/s", real(series.highest_rate())),
                 Shown::Time => format!(
                     "at most {} of what began within {}",
                     duration(series.highest() as i64),
@@ -389,9 +389,9 @@ impl Timeline<'_> {
     /// The table behind the charts of sums.
     pub(crate) fn table(&self) -> String {
         let recorded: Vec<_> = self.series.iter().filter(|(_, _, series)| series.is_recorded).collect();
-        let mut heads: Vec<Head> = vec![numbers("from s", "Seconds since the recording began")];
+        let mut heads: Vec<Column> = vec![numbers("from s", "Seconds since the recording began")];
         heads.extend(recorded.iter().map(|(name, _, _)| numbers(name, "The sum of this part of the time")));
-        let mut rows = Rows::new("timeline-table", &heads);
+        let mut rows = Table::new("timeline-table", &heads);
         let sums: Vec<(Shown, Vec<u64>)> = recorded.iter().map(|(_, how, series)| (*how, series.sums())).collect();
         for part in 0..BUCKETS {
             let values: Vec<(Shown, u64)> =
@@ -400,13 +400,11 @@ impl Timeline<'_> {
                 continue;
             }
             let from = (i128::from(self.end_ns) * part as i128 / BUCKETS as i128) as i64;
-            let mut cells = vec![Cell::signed(Some(from), moment)];
-            cells.extend(values.into_iter().map(|(how, value)| {
-                Cell::number(Some(value), |value| match how {
-                    Shown::ByteRate => size(value),
-                    Shown::Rate => count(value),
-                    Shown::Time => duration(value as i64),
-                })
+            let mut cells = vec![Cell::moment(from)];
+            cells.extend(values.into_iter().map(|(how, value)| match how {
+                Shown::ByteRate => Cell::size(value),
+                Shown::Rate => Cell::count(value),
+                Shown::Time => Cell::span(value),
             }));
             rows.row_at(from, cells);
         }
@@ -507,10 +505,6 @@ impl Highest {
         let line = Line { name: name.to_owned(), words, class, points, is_step: false };
         Some(line).filter(|line| !line.points.is_empty())
     }
-}
-
-fn rate(value: f64) -> String {
-    if value >= 100.0 { count(value as u64) } else { format!("{value:.1}") }
 }
 
 #[cfg(test)]

@@ -1,37 +1,16 @@
-//! Figures in the sentences of findings.
+//! Texts and amounts in the sentences of findings.
 
-/// `12.3 %` of a share.
-pub(super) fn percent(share: f64) -> String {
-    let value = share * 100.0;
-    if value > 0.0 && value < 10.0 { format!("{value:.1} %") } else { format!("{value:.0} %") }
-}
+pub(super) use crate::present::units::{real as three, share as percent};
+use crate::present::{Amount, Unit};
 
 /// `12.3 ms` of nanoseconds.
 pub(super) fn time(ns: f64) -> String {
-    match ns.abs() {
-        n if n < 1e6 => format!("{} µs", three(ns / 1e3)),
-        n if n < 1e9 => format!("{} ms", three(ns / 1e6)),
-        _ => format!("{} s", three(ns / 1e9)),
-    }
+    Amount::new(ns, Unit::Nanoseconds).to_string()
 }
 
 /// `12.3 MB`.
 pub(super) fn size(bytes: f64) -> String {
-    match bytes.abs() {
-        n if n < 1e3 => format!("{bytes:.0} B"),
-        n if n < 1e6 => format!("{} kB", three(bytes / 1e3)),
-        n if n < 1e9 => format!("{} MB", three(bytes / 1e6)),
-        _ => format!("{} GB", three(bytes / 1e9)),
-    }
-}
-
-/// A number with three digits.
-pub(super) fn three(value: f64) -> String {
-    match value.abs() {
-        v if v < 9.995 => format!("{value:.2}"),
-        v if v < 99.95 => format!("{value:.1}"),
-        _ => format!("{value:.0}"),
-    }
+    Amount::new(bytes, Unit::Bytes).to_string()
 }
 
 /// Text within single quotes of SQL. What steers a terminal or ends a line stays out.
@@ -70,10 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_three_digits_and_their_unit() {
-        assert_eq!((percent(0.051), percent(0.5), percent(0.0)), ("5.1 %".into(), "50 %".into(), "0 %".into()));
-        assert_eq!((time(1500.0), time(2.5e6), time(3e9)), ("1.50 µs".into(), "2.50 ms".into(), "3.00 s".into()));
-        assert_eq!((size(12.0), size(1.5e6)), ("12 B".into(), "1.50 MB".into()));
+    fn texts_are_one_line() {
         assert_eq!(quoted("it's\n"), "'it''s '");
         assert_eq!(short("SELECT  *\nFROM t", 10), "SELECT * F...");
     }

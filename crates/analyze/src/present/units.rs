@@ -1,4 +1,4 @@
-//! Formats numbers, sizes, durations and moments for people.
+//! Writes numbers, sizes, durations, shares and moments for people.
 
 /// `1,234,567`.
 pub fn count(number: u64) -> String {
@@ -56,8 +56,8 @@ pub fn duration(ns: i64) -> String {
     format!("{sign}{} {unit}", three_digits(value))
 }
 
-/// The same of a number without a sign.
-pub(crate) fn span(ns: u64) -> String {
+/// [`duration`] of a number without a sign.
+pub fn span(ns: u64) -> String {
     duration(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
@@ -68,8 +68,29 @@ pub fn moment(ns: i64) -> String {
     format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
-fn three_digits(value: f64) -> String {
-    let decimals = match value {
+/// A share, of which 1 is all, with three digits: `71.8 %`, `0.52 %`, `0 %`.
+pub fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent.abs() {
+        0.0 => "0 %".to_owned(),
+        v if v < 0.005 => format!("{}0.01 %", if percent < 0.0 { "> -" } else { "< " }),
+        _ => format!("{} %", three_digits(percent)),
+    }
+}
+
+/// A number of things that need not be whole, with three digits: `0.125`, `1.33`, `21.8`, `1,234`.
+pub fn real(value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    match value.abs() {
+        v if v.fract() == 0.0 || v >= 999.5 => format!("{sign}{}", count(v.round() as u64)),
+        v if v < 0.9995 => format!("{value:.3}"),
+        _ => three_digits(value),
+    }
+}
+
+/// A number with three digits: `1.25`, `12.5`, `125`.
+pub fn three_digits(value: f64) -> String {
+    let decimals = match value.abs() {
         v if v < 9.995 => 2,
         v if v < 99.95 => 1,
         _ => 0,
@@ -93,22 +114,37 @@ pub fn utc(us: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// A figure in its unit, as `stats` shows it: `ns`, `bytes`, `bytes/s`, `share`, `count` or a plain number.
-pub fn figure(unit: &str, value: f64) -> String {
-    match unit {
-        "ns" => duration(value as i64),
-        "bytes" => size(value as u64),
-        "bytes/s" => format!("{}/s", size(value as u64)),
-        "share" => format!("{:.2} %", value * 100.0),
-        "count" if value.fract() == 0.0 => count(value as u64),
-        "count/s" => format!("{value:.1}/s"),
-        _ => format!("{value:.1}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_have_three_digits_and_a_unit() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        let sizes = [(0, "0 B"), (999, "999 B"), (1000, "1.00 kB"), (999_499, "999 kB"), (999_500, "1.00 MB")];
+        for (bytes, text) in sizes {
+            assert_eq!(size(bytes), text);
+        }
+        assert_eq!(size(u64::MAX), "18447 PB");
+        let durations = [
+            (0, "0 ns"),
+            (1500, "1.50 µs"),
+            (999_499, "999 µs"),
+            (999_500, "1.00 ms"),
+            (12_345_678_901, "12.3 s"),
+            (125_000_000_000, "2 min 5 s"),
+            (12_000_000_000_000, "3 h 20 min"),
+            (-1_250_000, "-1.25 ms"),
+        ];
+        for (ns, text) in durations {
+            assert_eq!(duration(ns), text);
+        }
+        assert_eq!([12_345_678_901, -1_500].map(moment), ["12.345678", "-0.000001"]);
+        let shares = [0.0, 0.00001, -0.00001, 0.00523, 0.051, 0.7178, 0.9999, 1.0, 12.5].map(share);
+        assert_eq!(shares, ["0 %", "< 0.01 %", "> -0.01 %", "0.52 %", "5.10 %", "71.8 %", "100 %", "100 %", "1250 %"]);
+        let reals = [0.0, 0.125, 1.0, 1.333, 21.84, 345.6, 1234.5, -0.5].map(real);
+        assert_eq!(reals, ["0", "0.125", "1", "1.33", "21.8", "346", "1,235", "-0.500"]);
+    }
 
     #[test]
     fn moments_are_days_of_the_calendar() {

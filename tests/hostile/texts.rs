@@ -1,0 +1,202 @@
+//! Every text of a dataset is foreign: in place of each stands one that would steer a terminal, be a link, a mention, a heading or a
+//! command of a job summary, or a script of a page. Each command shows it in each form as what it is.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, StringArray};
+use arrow_ipc::reader::FileReader;
+use arrow_ipc::writer::FileWriter;
+use tracequet::trace::error::is_unseen;
+
+use crate::support::files::sample;
+use crate::support::program::{Run, run};
+
+const HOSTILE: &str = "\u{1b}]0;PWN\u{7}\n::error::Q\r\u{202e}\u{3164} http://evil.example/x www.evil.example @octocat | ``a` # <script>alert(1)</script>";
+
+/// Columns with words that the program itself writes: with others in them most commands have nothing to say.
+const WORDS: &[&str] =
+    &["kind", "verdict", "status", "code", "severity", "source", "scope", "unit", "reason", "outcome"];
+
+/// Which texts are replaced.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Replaced {
+    /// Each has the hostile one behind it, but for words of the program.
+    Names,
+    /// Words of the program have it behind them.
+    Words,
+    /// In place of each stands a hostile one of 30,000 letters.
+    All,
+}
+
+fn hostile(text: &str, column: &str, how: Replaced) -> String {
+    match (how, WORDS.contains(&column)) {
+        (Replaced::All, _) => format!("{HOSTILE}{}", "n".repeat(30_000)),
+        (Replaced::Names, false) | (Replaced::Words, true) => format!("{text}{HOSTILE}"),
+        _ => text.to_owned(),
+    }
+}
+
+fn replaced(column: &ArrayRef, name: &str, how: Replaced) -> (ArrayRef, usize) {
+    let of =
+        |texts: &StringArray| -> StringArray { texts.iter().map(|text| Some(hostile(text?, name, how))).collect() };
+    if let Some(texts) = column.as_any().downcast_ref::<StringArray>() {
+        return (Arc::new(of(texts)), texts.len());
+    }
+    let Some(dictionary) = column.as_any().downcast_ref::<DictionaryArray<Int32Type>>() else {
+        return (column.clone(), 0);
+    };
+    match dictionary.values().as_any().downcast_ref::<StringArray>() {
+        Some(texts) => (Arc::new(dictionary.with_values(Arc::new(of(texts)))), texts.len()),
+        None => (column.clone(), 0),
+    }
+}
+
+/// Replaces the texts of all tables, and says how many.
+fn replace(dataset: &Path, how: Replaced) -> usize {
+    let mut texts = 0;
+    for entry in std::fs::read_dir(dataset).expect("a dataset") {
+        let path = entry.expect("an entry").path();
+        if path.extension().is_none_or(|extension| extension != "arrow") {
+            continue;
+        }
+        let reader = FileReader::try_new(File::open(&path).expect("a table"), None).expect("Arrow");
+        let schema = reader.schema();
+        let batches: Vec<RecordBatch> = reader.map(|batch| batch.expect("a batch")).collect();
+        let mut writer = FileWriter::try_new(File::create(&path).expect("room"), &schema).expect("a file");
+        for batch in batches {
+            let columns = batch.columns().iter().zip(schema.fields());
+            let columns = columns.map(|(column, field)| {
+                let (column, count) = replaced(column, field.name(), how);
+                texts += count;
+                column
+            });
+            let batch = RecordBatch::try_new(schema.clone(), columns.collect()).expect("the same columns");
+            writer.write(&batch).expect("written");
+        }
+        writer.finish().expect("its end");
+    }
+    texts
+}
+
+/// The text without its code, in which GitHub makes no links.
+fn without_code(line: &str) -> String {
+    let (mut out, mut rest) = (String::new(), line);
+    while let Some(start) = rest.find('`') {
+        out.push_str(&rest[..start]);
+        let fence: String = rest[start..].chars().take_while(|c| *c == '`').collect();
+        let behind = &rest[start + fence.len()..];
+        let mut from = 0;
+        let end = loop {
+            let Some(next) = behind[from..].find('`').map(|next| from + next) else { break None };
+            let length = behind[next..].chars().take_while(|c| *c == '`').count();
+            if length == fence.len() {
+                break Some(next + length);
+            }
+            from = next + length;
+        };
+        match end {
+            Some(end) => rest = &behind[end..],
+            None => return out + &rest[start..],
+        }
+    }
+    out + rest
+}
+
+fn assert_harmless(what: &str, text: &str) {
+    let steers = text.chars().find(|c| is_unseen(*c) && *c != '\n');
+    assert_eq!(steers, None, "{what}: {text}");
+    for line in text.lines() {
+        assert!(!line.starts_with("::"), "{what}: {line}");
+        assert!(line.chars().count() < 20_000, "{what}: a line of {} characters", line.chars().count());
+    }
+}
+
+/// What was said on both streams, in a form.
+fn check(what: &str, format: &str, run: &Run) {
+    assert!(matches!(run.code, Some(0..=3)) && !run.err.contains("panic"), "{what}: {:?} {}", run.code, run.err);
+    assert_harmless(what, &run.err);
+    match format {
+        "json" if !run.out.is_empty() => {
+            serde_json::from_str::<serde_json::Value>(&run.out).unwrap_or_else(|error| panic!("{what}: {error}"));
+        }
+        "markdown" => {
+            assert_harmless(what, &run.out);
+            for line in run.out.lines() {
+                let plain = without_code(line);
+                let active = ["evil.example", "@octocat", "<script"].iter().find(|text| plain.contains(**text));
+                assert_eq!(active, None, "{what}: {line}");
+                let bars = |line: &str| line.replace("\\|", "").matches('|').count();
+                assert!(!line.starts_with("| ") || bars(line) > 1, "{what}: {line}");
+            }
+        }
+        "text" => assert_harmless(what, &run.out),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_text_of_a_dataset_is_shown_as_what_it_is_by_every_command_in_every_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rules = folder.path().join("rules.toml");
+    std::fs::write(&rules, "[[rule]]\ncheck = \"gc.count >= 1\"\n\n[[rule]]\ncheck = \"allocation.bytes <= 1\"\n")
+        .expect("room");
+    let rules = rules.to_str().expect("a name");
+    let (mut shown, mut answers) = (0, 0);
+    for name in ["requests/orders.nettrace.zst", "heap-10.nettrace", "lifetimes.nettrace"] {
+        for how in [Replaced::Names, Replaced::Words, Replaced::All] {
+            let out = folder.path().join(format!("{}-{how:?}", name.replace('/', "-")));
+            let out = out.to_str().expect("a name");
+            let recording = sample(name);
+            let recording = recording.to_str().expect("a name");
+            let made = run(&[
+                "convert",
+                recording,
+                "-q",
+                "--format",
+                "arrow",
+                "--compression",
+                "none",
+                "--lifetimes",
+                "-o",
+                out,
+            ]);
+            assert_eq!(made.code, Some(0), "{}", made.err);
+            assert!(replace(Path::new(out), how) > 100, "{name}");
+            let commands: [&[&str]; 9] = [
+                &["explain", out, "--all"],
+                &["stats", out],
+                &["heap", out],
+                &["heap", out, "--type", "City"],
+                &["lifetimes", out],
+                &["cohorts", out],
+                &["survived", out, "2", "0x7f0000000000"],
+                &["diff", out, out, "--all"],
+                &["dataset", "list", out],
+            ];
+            for command in commands {
+                for format in ["text", "json", "markdown", "csv"] {
+                    if command[0] == "diff" && format == "csv" {
+                        continue;
+                    }
+                    let run = run(&[command, &["--format", format]].concat());
+                    check(&format!("{command:?} {format} {how:?}"), format, &run);
+                    shown += usize::from(run.out.contains("PWN"));
+                    answers += usize::from(run.code != Some(1));
+                }
+            }
+            let markdown = folder.path().join("summary.md");
+            let said = run(&["check", out, "--rules", rules, "--markdown", markdown.to_str().expect("a name")]);
+            check(&format!("check {how:?}"), "text", &said);
+            if let Ok(text) = std::fs::read_to_string(&markdown) {
+                check(&format!("check {how:?}"), "markdown", &Run { out: text, ..said });
+            }
+            let page = run(&["report", out]);
+            assert!(!page.out.contains("<script>alert") && !page.out.contains('\u{1b}'), "{name} {how:?}");
+            assert_harmless("report", &page.err);
+        }
+    }
+    assert!(shown > 30 && answers > 60, "{shown} of {answers} answers have the text");
+}
