@@ -63,11 +63,11 @@ fn head(findings: &[Finding], facts: &Facts) -> String {
     )
 }
 
-/// `5`, or `5 / 4` with those of the baseline.
-fn runs(finding: &Finding) -> String {
+/// `5 / 4`: with those of the baseline. Without one the head says how many there are.
+fn runs(finding: &Finding) -> Cell {
     match finding.baseline_runs {
-        0 => finding.runs.to_string(),
-        base => format!("{} / {base}", finding.runs),
+        0 => Cell::Missing,
+        base => Cell::words(format!("{} / {base}", finding.runs)),
     }
 }
 
@@ -159,7 +159,7 @@ fn table(findings: &[&Finding], is_colored: bool) -> Table {
             of(f.bound),
             of(f.baseline),
             if change.is_empty() { Cell::Missing } else { Cell::words(change) },
-            Cell::count(f.runs as u64).shown_as(Cell::words(runs(f))),
+            Cell::count(f.runs as u64).shown_as(runs(f)),
             Cell::chance(f.chance),
             Cell::text(&f.rule),
             Cell::text(&f.why).shown_as(Cell::sentence(&why)),

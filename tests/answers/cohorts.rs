@@ -218,7 +218,7 @@ fn cohorts_add_up_to_what_each_collection_lists() {
 #[test]
 fn what_a_clamped_length_hides_is_not_new() {
     let Some(folder) = shared_folder("what_a_clamped_length_hides_is_not_new", "fourth/right") else { return };
-    let (code, out, err) = program(&["--csv", folder.join("clamp_cohort.corprof").to_str().unwrap()]);
+    let (code, out, err) = program(&["--format", "csv", folder.join("clamp_cohort.corprof").to_str().unwrap()]);
     assert_eq!(code, 0, "{err}");
     let expected = [
         "born_gc_id,gc_id,generation,alive_bytes,unknown_bytes",

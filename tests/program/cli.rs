@@ -99,7 +99,7 @@ fn usage_errors_end_with_one() {
         (&["inspect", GC_CHURN, "--manifest", "Cargo.toml"], "Cargo.toml:1:1: "),
         (&["convert", GC_CHURN, "-o", "x", "--manifest", "Cargo.toml"], "Cargo.toml:1:1: "),
         (&["convert", "a", "-o", "-"], "tables cannot be written to standard output"),
-        (&["schema", "--format", "xml"], "[possible values: text, json, markdown]"),
+        (&["schema", "--format", "xml"], "[possible values: text, json, markdown, csv]"),
         (&["schema", "no_such_table"], "no table 'no_such_table'"),
         (&["schema", "--events", "No-Such-Provider"], "expected one of: Microsoft-Windows-DotNETRuntime,"),
         (&["generate", "tcsh"], "[possible values: man, bash,"),

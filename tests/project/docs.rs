@@ -174,7 +174,8 @@ fn files_that_a_document_names_exist() {
                 continue;
             }
             let beside = path.parent().expect("a folder");
-            let sources = ["trace", "facts", "dataset", "analyze", "convert"].map(|name| format!("crates/{name}/src"));
+            let sources =
+                ["trace", "facts", "dataset", "lake", "analyze", "convert"].map(|name| format!("crates/{name}/src"));
             let mut folders = vec![beside.to_owned(), root().to_owned(), root().join("src")];
             folders.extend(sources.map(|folder| root().join(folder)));
             assert!(folders.iter().any(|folder| folder.join(name).exists()), "{}: {name}", path.display());
@@ -195,6 +196,7 @@ fn commands_in_the_documents_exist() {
     let commands = [
         "convert",
         "collect",
+        "watch",
         "inspect",
         "survived",
         "cohorts",
