@@ -57,7 +57,7 @@ impl Table {
             writeln!(out, "{}", line.trim_end()).ok();
             // Their heads are not needed: what they say is read as a sentence.
             let moved = cells.iter().skip(if number == 0 { usize::MAX } else { kept });
-            moved.for_each(|cell| fold(&mut out, INDENT, cell, most));
+            moved.for_each(|cell| fold(&mut out, INDENT, &fitting(cell, most.saturating_sub(INDENT)), most));
         }
         out
     }
@@ -93,6 +93,11 @@ fn shortened(text: &str, most: usize) -> String {
     // The end says more: the method, or the type in brackets.
     let (front, back) = (kept / 2, kept - kept / 2);
     text.chars().take(front).chain(['…']).chain(text.chars().skip(count - back)).collect()
+}
+
+/// A sentence whose words have at most `most` characters.
+fn fitting(text: &str, most: usize) -> String {
+    text.split(' ').map(|word| shortened(word, most)).collect::<Vec<_>>().join(" ")
 }
 
 /// Words below each other, each line behind `head` or as much space, in lines of at most `most` characters. No word is cut.
