@@ -27,7 +27,6 @@ pub fn facts(dump: &GcDump, sink: &mut impl FactSink) {
     let process_id = u64::from(dump.about.process_id);
     let process = dump.about.process.as_deref().unwrap_or_default();
     sink.add(&Process { process_id, name: process, ..Process::default() });
-    types(graph, process_id, sink);
     let mut gc = Gc {
         gc_id: GC_ID,
         process_id,
@@ -38,6 +37,7 @@ pub fn facts(dump: &GcDump, sink: &mut impl FactSink) {
         ..Gc::default()
     };
     let (mut unreadable, mut references) = (0u64, 0u64);
+    let mut of_objects = vec![false; graph.types.len()];
     for index in 0..graph.nodes() {
         let object_id = graph.address(index);
         let Some(node) = graph.node(index) else {
@@ -52,9 +52,11 @@ pub fn facts(dump: &GcDump, sink: &mut impl FactSink) {
         }
         if object_id != 0 && !is_undefined(graph, &node) {
             gc.heap_object_count += 1;
+            of_objects.get_mut(node.type_index as usize).into_iter().for_each(|is_one| *is_one = true);
             object(graph, object_id, &node, sink);
         }
     }
+    types(graph, process_id, &of_objects, sink);
     gc.root_count = roots(graph, sink);
     if unreadable > 0 {
         gc.complete = false;
@@ -75,11 +77,12 @@ fn is_undefined(graph: &Graph, node: &Node<'_>) -> bool {
     node.type_index == 0 && graph.types.first().is_some_and(|first| first.name == UNDEFINED)
 }
 
-/// The types, whose ids are their places from 1 on: a dump has no method tables.
-fn types(graph: &Graph, process_id: u64, sink: &mut impl FactSink) {
-    for (type_id, found) in (1..).zip(&graph.types) {
-        let is_group = found.name.starts_with('[') && !found.name.starts_with("[]") && found.name.ends_with(']');
-        if !is_group && found.name != UNDEFINED {
+/// The types, whose ids are their places from 1 on: a dump has no method tables. Names in brackets are those of groups of roots, unless
+/// there are objects of them: wrappers of COM are called `[RCW App.Thing]`.
+fn types(graph: &Graph, process_id: u64, of_objects: &[bool], sink: &mut impl FactSink) {
+    for ((type_id, found), is_of_objects) in (1..).zip(&graph.types).zip(of_objects) {
+        let is_bracketed = found.name.starts_with('[') && !found.name.starts_with("[]") && found.name.ends_with(']');
+        if (*is_of_objects || !is_bracketed) && found.name != UNDEFINED {
             // Dumpers sort large objects under names of their own: `System.String (Bytes > 10K)`.
             let name = as_in_runtime(found.name.split(" (Bytes > ").next().unwrap_or_default());
             sink.add(&Type { process_id, type_id, name: &name, ..Type::default() });

@@ -139,6 +139,7 @@ trackers! {
     types: code::bulk_types::BulkTypes,
     methods: code::methods::Methods,
     il_maps: code::il_maps::IlMaps,
+    inlinings: code::inlinings::Inlinings,
     modules: code::modules::Modules,
     mappings: code::mappings::Mappings,
     assemblies: loader::assemblies::Assemblies,
@@ -323,20 +324,22 @@ impl Normalizer {
         }
         let collections = profiled.collections();
         callsites.report(position, sink);
-        let (nodes, places) = std::mem::take(callsites).finish();
-        let Trackers { methods, async_tasks, il_maps, modules, mappings, assemblies, managed_modules, .. } =
-            &mut self.trackers;
+        let (nodes, places, allocated) = std::mem::take(callsites).finish();
+        let Trackers {
+            methods, async_tasks, il_maps, inlinings, modules, mappings, assemblies, managed_modules, ..
+        } = &mut self.trackers;
         let has_logical = places.iter().any(|space| space.is_logical);
         let names = has_logical.then(|| code::methods::Names::of(methods));
         if let Some(names) = &names {
             async_tasks.name(names, sink);
         }
         let names = names.as_ref();
+        let own = &self.own;
         let known =
-            code::frames::Known { methods, names, modules, mappings, assemblies, managed_modules, own: &self.own };
+            code::frames::Known { methods, names, modules, mappings, assemblies, managed_modules, inlinings, own };
         let lines = self.symbols.as_mut();
         let lines = lines.map(|symbols| code::lines::Lines::new(symbols, il_maps, (managed_modules, modules), methods));
-        let frames = code::frames::resolve(nodes, &places, known, lines, position, sink);
+        let frames = code::frames::resolve((nodes, &places, &allocated), known, lines, position, sink);
         self.trackers.finish(position, sink);
         self.trackers.report_dropped(position, sink);
         self.catalogues.sort_unstable_by(|a, b| a.provider.cmp(&b.provider));

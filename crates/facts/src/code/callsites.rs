@@ -10,6 +10,7 @@ use foldhash::fast::RandomState;
 use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::{ProcessKey, Stack};
 
+use super::inlined::Allocated;
 use super::nodes::{Node, Nodes};
 use crate::fact::{CallsiteId, FactSink};
 
@@ -31,6 +32,9 @@ const MAX_FOLLOWED: u32 = 1 << 16;
 
 /// Ranges of addresses whose code changed, at most, until the memory starts again.
 const MAX_CHANGES: usize = 1 << 14;
+
+/// Types by call site that are remembered.
+const MAX_ALLOCATED: usize = 1 << 18;
 
 /// Numbers call stacks.
 #[derive(Default)]
@@ -59,6 +63,8 @@ pub struct Callsites {
     not_followed: u64,
     /// Stacks that are deeper than the bound.
     cut: u64,
+    /// What is allocated where.
+    allocated: HashSet<Allocated, RandomState>,
 }
 
 const UNKNOWN: CallsiteId = CallsiteId::MAX;
@@ -278,9 +284,18 @@ impl Callsites {
         }
     }
 
-    /// The nodes, and what the addresses of each of their places are.
-    pub fn finish(self) -> (Nodes, Vec<Space>) {
-        (self.nodes, self.spaces)
+    /// A type of a process is allocated at a call site.
+    pub fn allocates(&mut self, allocated: Allocated) {
+        if allocated.0 != 0 && self.allocated.len() < MAX_ALLOCATED {
+            self.allocated.insert(allocated);
+        }
+    }
+
+    /// The nodes, what the addresses of each of their places are, and what is allocated where, by the number of the call site.
+    pub fn finish(self) -> (Nodes, Vec<Space>, Vec<Allocated>) {
+        let mut allocated: Vec<Allocated> = self.allocated.into_iter().collect();
+        allocated.sort_unstable();
+        (self.nodes, self.spaces, allocated)
     }
 }
 
@@ -331,7 +346,7 @@ mod tests {
         let stack = Stack::new(&stack, Some(3));
         let ids = [one, other, one, other].map(|process| callsites.intern(&stack, process, 1));
         assert_eq!(ids, [2, 4, 2, 4]);
-        let (mut nodes, places) = callsites.finish();
+        let (mut nodes, places, _) = callsites.finish();
         let part = nodes.next_part().expect("no file").expect("a part");
         let processes: Vec<_> = part.iter().map(|node| places[node.place as usize].process.id).collect();
         assert_eq!(processes, [7, 7, 8, 8]);
@@ -357,7 +372,7 @@ mod tests {
         callsites.code_changed(process, 0x1000, 0x20);
         assert_ne!(intern(&mut callsites, 7), second);
         callsites.code_changed(ProcessKey { id: 8, incarnation: 0 }, 0x1000, 0x100);
-        let (mut nodes, places) = callsites.finish();
+        let (mut nodes, places, _) = callsites.finish();
         let part = nodes.next_part().expect("no file").expect("a part");
         // The outermost frame is shared, the innermost one is there three times.
         assert_eq!(

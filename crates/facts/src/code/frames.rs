@@ -10,6 +10,8 @@ use tracequet_trace::reader::symbols::{NativeKey, NativeModule};
 use super::callsites::Space;
 use super::code_map::{Around, CodeMap};
 use super::groups::Groups;
+use super::inlined::{self, Allocated, Inlined, Look, Part};
+use super::inlinings::Inlinings;
 use super::lines::{Line, Lines};
 use super::mappings::Mappings;
 use super::methods::{Code, FoundBy, Methods, Names};
@@ -49,6 +51,8 @@ pub struct Known<'k> {
     pub modules: &'k Modules,
     /// Files and symbols of a recording of record-trace.
     pub mappings: &'k Mappings,
+    /// Methods that the compiler put into others.
+    pub inlinings: &'k Inlinings,
     /// Assemblies.
     pub assemblies: &'k Assemblies,
     /// Their modules.
@@ -76,8 +80,7 @@ struct Maps<'k> {
 /// Names the frames of all call stacks, and finds their source lines if they are wanted. Gives rows of `frame` and
 /// `callsite`; `position` is that of the end of the recording.
 pub fn resolve(
-    mut nodes: Nodes,
-    places: &[Space],
+    (mut nodes, places, allocated): (Nodes, &[Space], &[Allocated]),
     known: Known<'_>,
     lines: Option<Lines<'_>>,
     position: u64,
@@ -98,6 +101,7 @@ pub fn resolve(
         lines,
         ids: HashMap::default(),
         groups: Groups::default(),
+        inlined: Inlined::default(),
         counts: FrameCounts::default(),
         cut: 0,
         written: String::new(),
@@ -107,7 +111,7 @@ pub fn resolve(
     loop {
         match nodes.next_part() {
             Ok(Some(part)) => {
-                frames.part(&part, base, places, sink);
+                frames.part(&part, base, (places, allocated), sink);
                 base = base.saturating_add(u32::try_from(part.len()).unwrap_or(u32::MAX));
             }
             Ok(None) => break,
@@ -180,6 +184,7 @@ struct Frames<'k> {
     /// By place and address.
     ids: HashMap<(u32, u64), Seen, RandomState>,
     groups: Groups,
+    inlined: Inlined,
     counts: FrameCounts,
     /// Frames with a name that is too long.
     cut: u64,
@@ -189,12 +194,20 @@ struct Frames<'k> {
 
 impl Frames<'_> {
     /// The nodes of a part, whose numbers begin behind `base`.
-    fn part(&mut self, part: &[Node], base: CallsiteId, places: &[Space], sink: &mut impl FactSink) {
+    fn part(
+        &mut self,
+        part: &[Node],
+        base: CallsiteId,
+        (places, allocated): (&[Space], &[Allocated]),
+        sink: &mut impl FactSink,
+    ) {
         if self.ids.len() >= MAX_FRAMES {
             self.ids.clear();
             self.groups.clear();
+            self.inlined.clear();
         }
         let mut text = String::new();
+        let within = self.within(part, base, (places, allocated), &mut text);
         let mut ids = Vec::with_capacity(part.len());
         let mut groups = Vec::with_capacity(part.len());
         let mut own: Vec<CallsiteId> = Vec::with_capacity(part.len());
@@ -204,7 +217,7 @@ impl Frames<'_> {
                 Some(known) => *known,
                 None => {
                     let space = places.get(node.place as usize).copied().unwrap_or_default();
-                    let new = self.frame(node, space, &mut text, sink);
+                    let new = self.frame((node, space), within.get(&key).copied(), &mut text, sink);
                     self.ids.insert(key, new);
                     new
                 }
@@ -240,8 +253,53 @@ impl Frames<'_> {
         sink.add(rows.as_slice());
     }
 
-    /// A frame that is new: its row, number and group.
-    fn frame(&mut self, node: &Node, space: Space, text: &mut String, sink: &mut impl FactSink) -> Seen {
+    /// The groups of the methods that addresses belong to, where these are not those whose code it is.
+    fn within(
+        &mut self,
+        part: &[Node],
+        base: CallsiteId,
+        (places, allocated): (&[Space], &[Allocated]),
+        text: &mut String,
+    ) -> HashMap<(u32, u64), u32, RandomState> {
+        let mut known: HashMap<(u32, u64), Look, RandomState> = HashMap::default();
+        let mut looks = Vec::with_capacity(part.len());
+        for node in part {
+            let look = known.entry((node.place, node.address)).or_insert_with(|| {
+                let space = places.get(node.place as usize).copied().unwrap_or_default();
+                let (row, code, is_framework) = self.maps.frame(node, space, text, &mut self.written);
+                let (Some((code, [type_name, method, _])), false) = (code, space.is_logical || !row.is_named) else {
+                    return Look::default();
+                };
+                let look = Look {
+                    group: self.groups.of(row.name),
+                    method: self.maps.known.inlinings.key(type_name, method),
+                    is_own: is_framework == Some(false),
+                    code: inlined::Code::of_tier(row.tier),
+                    is_new: code.is_new(),
+                };
+                if look.is_own {
+                    self.inlined.own_method(look, beginning(&self.written));
+                }
+                look
+            });
+            looks.push(*look);
+        }
+        let (first, last) = (base + 1, base.saturating_add(u32::try_from(part.len()).unwrap_or(u32::MAX)));
+        let from = allocated.partition_point(|(site, ..)| *site < first);
+        let to = allocated.partition_point(|(site, ..)| *site <= last);
+        let part = Part { nodes: part, base, looks: &looks };
+        self.inlined.find(part, allocated.get(from..to).unwrap_or_default(), self.maps.known.inlinings)
+    }
+
+    /// A frame that is new: its row, number and group. `within` is the group of the method that the address belongs to, where that was
+    /// put into another one.
+    fn frame(
+        &mut self,
+        (node, space): (&Node, Space),
+        within: Option<u32>,
+        text: &mut String,
+        sink: &mut impl FactSink,
+    ) -> Seen {
         let process = space.process;
         self.counts.frames += 1;
         let (row, code, is_framework) = self.maps.frame(node, space, text, &mut self.written);
@@ -251,7 +309,7 @@ impl Frames<'_> {
         let row = match (self.lines.as_mut(), code) {
             // No place in the method is known.
             (Some(_), Some(_)) if by_id => row,
-            (Some(lines), Some(code)) => with_line(row, lines.line_at(process, code, node.address)),
+            (Some(lines), Some((code, _))) => with_line(row, lines.line_at(process, code, node.address)),
             (Some(lines), None) => with_native_symbols(&self.maps, lines, (node, process), row, &mut name),
             _ => row,
         };
@@ -260,10 +318,14 @@ impl Frames<'_> {
             _ => is_framework,
         };
         self.cut += u64::from(row.name.len() > MAX_NAME);
+        // What is not made of a method's parts is called what the frame is called.
+        let written = beginning(if self.written.is_empty() { row.name } else { &self.written });
+        let within = within.and_then(|group| self.inlined.written(group)).filter(|method| *method != written);
+        let is_framework = if within.is_some() { Some(false) } else { is_framework };
         let row = Frame {
             name: beginning(row.name),
-            // Frames that are not made of a method's parts have their own name as the written one.
-            written_name: beginning(if self.written.is_empty() { row.name } else { &self.written }),
+            written_name: within.unwrap_or(written),
+            inlined_into: within.is_some().then_some(written),
             is_framework,
             assembly: row.assembly.map(beginning),
             file: row.file.map(beginning),
@@ -323,7 +385,7 @@ impl Maps<'_> {
         Space { process, is_logical }: Space,
         text: &'t mut String,
         written: &mut String,
-    ) -> (Frame<'t>, Option<&'t Code>, Option<bool>) {
+    ) -> (Frame<'t>, Option<(&'t Code, [&'t str; 3])>, Option<bool>) {
         let Node { address, first_ns, .. } = *node;
         text.clear();
         written.clear();
@@ -365,7 +427,7 @@ impl Maps<'_> {
             let path = self.known.managed_modules.assembly_of((process, code.module_id)).map(|(_, path)| path);
             let place = Place { assembly, path, type_name: part(namespace), name: written, made_by: MadeBy::Managed };
             let is_framework = self.known.own.is_framework(&place);
-            return (Frame { name: text, is_named, ..row }, Some(code), is_framework);
+            return (Frame { name: text, is_named, ..row }, Some((code, [namespace, name, signature])), is_framework);
         }
         let row = self.native(node, process, text);
         let is_framework = match row.kind {

@@ -64,6 +64,13 @@ pub struct Code {
     text: (usize, [u32; 3]),
 }
 
+impl Code {
+    /// Whether it was made while it was recorded.
+    pub fn is_new(&self) -> bool {
+        self.from_ns != i64::MIN
+    }
+}
+
 /// Which methods are known.
 #[derive(Debug, Default)]
 pub struct Methods {

@@ -6,6 +6,8 @@ pub mod code_map;
 pub mod frames;
 pub mod groups;
 pub mod il_maps;
+pub mod inlined;
+pub mod inlinings;
 pub mod lines;
 pub mod mappings;
 pub mod methods;

@@ -5,8 +5,14 @@
 //! or an iterator, `<>c` and `<>c__DisplayClass4_0` are those of lambdas, `<M>b__4_0` is a lambda, `<M>g__F|4_0` a
 //! local function. One may be within another: `<<M>b__4_0>d` is the class of an async lambda.
 
-/// The name of a lambda, which has none of its own.
-const LAMBDA: &str = "<lambda>";
+/// Appends the name of a lambda, which has none of its own: `<lambda_3>`, by its number among those of its method. It is
+/// the last one of `<M>b__0_3`, `<M>b__3` and `_Lambda$__0-3`.
+fn push_lambda(text: &mut String, from: usize, name: &str) {
+    let number = name.rsplit(['_', '-']).next().unwrap_or_default();
+    let is_number = !number.is_empty() && number.len() < 10 && number.bytes().all(|b| b.is_ascii_digit());
+    push_part(text, from, if is_number { "<lambda_" } else { "<lambda" });
+    text.extend([if is_number { number } else { "" }, ">"]);
+}
 
 /// Parts of a name within each other that are looked into.
 const MAX_DEPTH: usize = 8;
@@ -52,10 +58,10 @@ pub fn push(text: &mut String, type_name: &str, method: &str) {
 fn push_inner(text: &mut String, from: usize, name: &str, depth: usize) {
     let lambda_in_basic = name.strip_prefix("_Lambda$__").is_some();
     match generated(name) {
-        _ if lambda_in_basic => push_part(text, from, LAMBDA),
+        _ if lambda_in_basic => push_lambda(text, from, name),
         Some(Generated { kind: 'b', inner }) if depth > 0 => {
             push_inner(text, from, inner, depth - 1);
-            push_part(text, from, LAMBDA);
+            push_lambda(text, from, name);
         }
         Some(Generated { kind: 'g', inner }) if depth > 0 => {
             push_inner(text, from, inner, depth - 1);
@@ -143,25 +149,25 @@ mod tests {
             ("Shop.Orders+<Load>d__5`1[System.__Canon]", "MoveNext", "Shop.Orders.Load"),
             ("Shop.Orders+<Rows>d__6", "System.Collections.IEnumerator.Reset", "Shop.Orders.Rows"),
             ("Shop.Orders+Line", "Sum", "Shop.Orders.Line.Sum"),
-            ("Shop.Orders+<>c", "<Load>b__4_0", "Shop.Orders.Load.<lambda>"),
-            ("Shop.Orders+<>c__DisplayClass4_0", "<Load>b__1", "Shop.Orders.Load.<lambda>"),
-            ("Shop.Orders+<>c__DisplayClass4_0+<<Load>b__0>d", "MoveNext", "Shop.Orders.Load.<lambda>"),
-            ("Shop.Orders+<>c+<<Load>b__4_0>d", "MoveNext", "Shop.Orders.Load.<lambda>"),
+            ("Shop.Orders+<>c", "<Load>b__4_0", "Shop.Orders.Load.<lambda_0>"),
+            ("Shop.Orders+<>c__DisplayClass4_0", "<Load>b__1", "Shop.Orders.Load.<lambda_1>"),
+            ("Shop.Orders+<>c__DisplayClass4_0+<<Load>b__0>d", "MoveNext", "Shop.Orders.Load.<lambda_0>"),
+            ("Shop.Orders+<>c+<<Load>b__4_0>d", "MoveNext", "Shop.Orders.Load.<lambda_0>"),
             ("Shop.Orders", "<Load>g__Inner|5_0", "Shop.Orders.Load.Inner"),
             ("Shop.Orders+<<Load>g__Inner|5_0>d", "MoveNext", "Shop.Orders.Load.Inner"),
-            ("Shop.Orders+<>c", "<<Load>g__Inner|5_0>b__5_1", "Shop.Orders.Load.Inner.<lambda>"),
+            ("Shop.Orders+<>c", "<<Load>g__Inner|5_0>b__5_1", "Shop.Orders.Load.Inner.<lambda_1>"),
             ("Program", "<Main>$", "Program.Main"),
             ("Program", "<Main>", "Program.Main"),
             ("Program+<<Main>$>d__0", "MoveNext", "Program.Main"),
-            ("Program+<>c", "<<Main>$>b__0_2", "Program.Main.<lambda>"),
+            ("Program+<>c", "<<Main>$>b__0_2", "Program.Main.<lambda_2>"),
             ("Program", "<<Main>$>g__Work|0_1", "Program.Main.Work"),
-            ("Program+<>c+<<<Main>$>b__0_1>d", "MoveNext", "Program.Main.<lambda>"),
+            ("Program+<>c+<<<Main>$>b__0_1>d", "MoveNext", "Program.Main.<lambda_1>"),
             ("Shop.Box`1[System.__Canon]", "Get", "Shop.Box.Get"),
             ("Shop.Box`1+Iterator`2[System.Int32,System.__Canon]", "Next", "Shop.Box.Iterator.Next"),
             ("<Program>F1A2B__Part", "Run", "Part.Run"),
             ("Shop.Orders", ".ctor", "Shop.Orders..ctor"),
             ("Shop.Orders+VB$StateMachine_5_Load", "MoveNext", "Shop.Orders.Load"),
-            ("Shop.Orders+_Closure$__", "_Lambda$__4-0", "Shop.Orders.<lambda>"),
+            ("Shop.Orders+_Closure$__", "_Lambda$__4-0", "Shop.Orders.<lambda_0>"),
             ("Shop.Orders+load@12-1", "Invoke", "Shop.Orders.load"),
             ("", "Run", "Run"),
             ("<", "<", "<.<"),
@@ -177,6 +183,6 @@ mod tests {
         assert_eq!(text, "before A.B");
         let mut text = String::new();
         push(&mut text, "A", &format!("{}M{}", "<".repeat(5000), ">b__0".repeat(5000)));
-        assert!(text.len() < 40_000 && text.ends_with(LAMBDA));
+        assert!(text.len() < 40_000 && text.ends_with("<lambda_0>"));
     }
 }

@@ -61,7 +61,8 @@ impl Tracker for Allocations {
     }];
 
     fn event(&mut self, action: AllocationsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        let Shared { runtimes, profiled, types, .. } = shared;
+        let Shared { runtimes, profiled, types, callsites, .. } = shared;
+        callsites.allocates((input.callsite_id, input.process_id(), input.number("TypeID")));
         runtimes.event(input, Moment::Within, profiled, sink, |_, sink| event(action, input, types, sink));
     }
 }

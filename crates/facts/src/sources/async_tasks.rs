@@ -269,12 +269,13 @@ impl Task {
         Some(since)
     }
 
-    /// Notes that the task had a thread from one time to another.
-    fn ran(&mut self, since_ns: i64, until_ns: i64) {
+    /// Notes that the task had a thread from one time to another. Returns until when it ran.
+    fn ran(&mut self, since_ns: i64, until_ns: i64) -> i64 {
         // Work of a thread behind the end of a task is work for those that waited for it.
         let until_ns = self.end_ns.map_or(until_ns, |end_ns| until_ns.min(end_ns));
         let ran = until_ns.saturating_sub(since_ns).max(0);
         self.running_ns = Some(self.running_ns.unwrap_or_default().saturating_add(ran));
+        until_ns
     }
 }
 
@@ -354,14 +355,12 @@ impl AsyncTasks {
         let since_ns = std::mem::replace(&mut thread.since_ns, ts_ns);
         let nesting = u32::try_from(thread.runs.len().saturating_sub(1)).unwrap_or(u32::MAX);
         let Some(run) = thread.runs.last() else { return };
-        if let Some(task) = self.tasks.get_mut(&run.key) {
-            task.ran(since_ns, ts_ns);
-        }
-        if since_ns < ts_ns {
+        let until_ns = self.tasks.get_mut(&run.key).map_or(ts_ns, |task| task.ran(since_ns, ts_ns));
+        if since_ns < until_ns {
             sink.add(&AsyncCallsite {
                 start_ts_ns: since_ns,
-                end_ts_ns: ts_ns,
-                complete,
+                end_ts_ns: until_ns,
+                complete: complete || until_ns < ts_ns,
                 process_id: key.0.id,
                 thread_id: key.2,
                 task_id: run.key.id,
