@@ -369,6 +369,7 @@ fn section_json(section: &Section) -> Json {
     let row = |row: &Row| {
         json!({
             "own_method": row.place.own_method.as_deref(), "has_stack": row.place.has_stack,
+            "is_unnamed": row.place.is_unnamed,
             "method": row.place.method.as_deref(), "type": row.place.type_name.as_deref(),
             "base": value(&row.base), "new": value(&row.new), "change": row.change, "chance": row.chance,
             "is_noise": row.is_noise,

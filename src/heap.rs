@@ -320,6 +320,7 @@ fn allocated_by(origins: &Origins) -> Table {
         let OriginRow { group, samples, bytes, .. } = row;
         let [share, low, high] = origins.share(row).map(Cell::share);
         let own = match group.own_method.as_str() {
+            "" if group.is_unnamed => Cell::Missing.shown_as(Cell::words("(names were not recorded)")),
             "" => Cell::Missing.shown_as(Cell::words("(no code of your own)")),
             own => Cell::text(own),
         };

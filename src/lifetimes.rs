@@ -183,14 +183,15 @@ fn table<R>(
     let all: Vec<Column> = columns.iter().copied().chain(names).collect();
     let mut table = Table::new("lifetimes", &all).first(if args.all { usize::MAX } else { SHOWN });
     for row in rows {
-        let Group { method, own_method, type_name, assembly, .. } = group(row);
+        let Group { method, own_method, type_name, assembly, is_unnamed, .. } = group(row);
+        let none = if *is_unnamed { "(names were not recorded)" } else { "(no code of your own)" };
         let shown = |name: &str, none: &'static str| match name {
             "" => Cell::Missing.shown_as(Cell::words(none)),
             name => Cell::text(name),
         };
         let names = match args.by {
             ByArg::Type => vec![],
-            ByArg::Own => vec![shown(own_method, "(no code of your own)"), Cell::text(assembly)],
+            ByArg::Own => vec![shown(own_method, none), Cell::text(assembly)],
             ByArg::Site => vec![shown(method, "(no call stack)"), Cell::text(own_method), Cell::text(assembly)],
         };
         table.row([cells(row), vec![Cell::text(type_name)], names].concat());

@@ -11,7 +11,7 @@ from common import Dataset, connect, finish
 
 # Count and amount of each own method, by recording.
 SITE = "LEFT JOIN site s ON s.trace_id = r.trace_id AND s.callsite_id = r.callsite_id"
-KEY = "r.trace_id, s.own_method, s.callsite_id IS NOT NULL AS has_stack"
+KEY = "r.trace_id, r.callsite_id, s.own_method, s.callsite_id IS NOT NULL AS has_stack"
 QUERIES = {
     "cpu": f"""
         WITH sampled AS (
@@ -27,6 +27,9 @@ QUERIES = {
         FROM sampled r {SITE} JOIN trace t ON t.trace_id = r.trace_id
         LEFT JOIN rounds o ON o.trace_id = r.trace_id AND o.process_id = r.process_id
         WHERE r.kind IS NULL OR r.kind NOT IN ('idle', 'external') GROUP BY ALL""",
+    "allocation": f"""
+        SELECT {KEY}, count(*), sum(r.allocation_bytes) FROM allocation r
+        SEMI JOIN allocation_source u ON u.trace_id = r.trace_id AND u.source = r.source {SITE} GROUP BY ALL""",
     "exception": f"SELECT {KEY}, count(*), count(*) FROM exception r {SITE} GROUP BY ALL",
     "contention": f"SELECT {KEY}, count(*), sum(r.duration_ns) FROM contention r {SITE} GROUP BY ALL",
     "wait": f"""
@@ -39,58 +42,23 @@ QUERIES = {
 
 def by_method(connection, what):
     """Of each recording the sums of each own method."""
-    if what == "allocation":
-        return by_allocator(connection)
-    found = {}
-    for trace, own, has_stack, count, amount in connection.execute(QUERIES[what]).fetchall():
-        found.setdefault(trace, {})[(own, has_stack)] = (int(count), int(amount or 0))
+    found, without_names = {}, unnamed(connection)
+    for trace, site, own, has_stack, count, amount in connection.execute(QUERIES[what]).fetchall():
+        sums, key = found.setdefault(trace, {}), (own, has_stack, own is None and (trace, site) in without_names)
+        before = sums.get(key, (0, 0))
+        sums[key] = (before[0] + int(count), before[1] + int(amount or 0))
     return found
 
 
-ALLOCATIONS = """
-    SELECT r.trace_id, r.process_id, r.callsite_id, r.type_id, count(*), sum(r.allocation_bytes) FROM allocation r
-    SEMI JOIN allocation_source u ON u.trace_id = r.trace_id AND u.source = r.source GROUP BY ALL"""
-CALLSITES = """
-    SELECT c.trace_id, c.callsite_id, c.parent_callsite_id, c.own_callsite_id, f.written_name,
-           coalesce(f.tier = 'ReadyToRun' OR starts_with(f.tier, 'Optimized'), false)
-    FROM callsite c JOIN frame f ON f.trace_id = c.trace_id AND f.frame_id = c.frame_id"""
-
-
-def by_allocator(connection):
-    """The same of allocations. Where optimized code of a method allocates a type that it did not allocate before, an own method was inlined
-    into it: the one that had allocated most samples of the type below that method, two at least."""
-    sites = {(trace, site): rest for trace, site, *rest in connection.execute(CALLSITES).fetchall()}
-
-    def own_path(trace, site):
-        """The own methods of a call stack, the innermost first."""
-        path = []
-        while (trace, site) in sites and (trace, own := sites[trace, site][1]) in sites:
-            site, _, name, _ = sites[trace, own]
-            if path[-1:] != [name]:
-                path.append(name)
-        return path
-
-    rows, direct, below = connection.execute(ALLOCATIONS).fetchall(), set(), {}
-    is_optimized = lambda trace, site: (trace, site) in sites and sites.get((trace, sites[trace, site][1]), (False,))[-1]
-    for trace, process, site, kind, count, _ in rows:
-        path = own_path(trace, site)
-        if path and not is_optimized(trace, site):
-            direct.add((trace, process, path[0], kind))
-            # Methods that are put into a caller go by their maker as well: the nearest that is no constructor.
-            maker = next((name for name in path if not name.endswith(("..ctor", "..cctor"))), "")
-            for caller in path[1:]:
-                counts = below.setdefault((trace, process, caller, kind), {})
-                counts[path[0], maker] = counts.get((path[0], maker), 0) + count
-    found = {}
-    for trace, process, site, kind, count, amount in rows:
-        own = next(iter(own_path(trace, site)), None)
-        key = (trace, process, own, kind)
-        if is_optimized(trace, site) and key in below and key not in direct:
-            samples, method = min((-samples, method) for method, samples in below[key].items())
-            own = method[0] if -samples >= 2 else own
-        sums = found.setdefault(trace, {})
-        before = sums.get((own, (trace, site) in sites), (0, 0))
-        sums[own, (trace, site) in sites] = (before[0] + int(count), before[1] + int(amount or 0))
+def unnamed(connection):
+    """The call sites where more than half of the frames outwards have no name and may be methods."""
+    rows = """SELECT c.trace_id, c.callsite_id, c.parent_callsite_id, c.depth, NOT f.is_named AND f.kind NOT IN ('native', 'kernel')
+        FROM callsite c JOIN frame f ON f.trace_id = c.trace_id AND f.frame_id = c.frame_id ORDER BY ALL"""
+    counts, found = {}, set()
+    for trace, site, parent, depth, is_unnamed in connection.execute(rows).fetchall():
+        counts[trace, site] = counts.get((trace, parent), 0) + is_unnamed
+        if 2 * counts[trace, site] > depth + 1:
+            found.add((trace, site))
     return found
 
 
@@ -130,11 +98,11 @@ for path in sys.argv[3:]:
             used = traces if recordings == len(traces) else known
             sides.append({"sums": sums, "traces": used, "seconds": seconds})
         expected = {key for side in sides for trace in side["traces"] for key in side["sums"].get(trace, {})}
-        found = {(row["own_method"], row["has_stack"]) for row in section["rows"]}
+        found = {(row["own_method"], row["has_stack"], row["is_unnamed"]) for row in section["rows"]}
         if found != expected or len(found) != len(section["rows"]):
             failures.append(f"{what}: {sorted(map(str, found ^ expected))[:5]}")
         for row in section["rows"]:
-            key, rates = (row["own_method"], row["has_stack"]), []
+            key, rates = (row["own_method"], row["has_stack"], row["is_unnamed"]), []
             for name, side in zip(["base", "new"], sides):
                 of = [side["sums"].get(trace, {}).get(key, (0, 0)) for trace in side["traces"]]
                 totals = [sum(amount for _, amount in side["sums"].get(trace, {}).values()) for trace in side["traces"]]

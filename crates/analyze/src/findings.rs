@@ -23,13 +23,14 @@ mod windows;
 mod words;
 
 use tracequet_dataset::error::{Error, Result};
+use tracequet_dataset::read::Recording;
 use tracequet_dataset::read::arrow_array::RecordBatch;
-use tracequet_dataset::read::{Column, Recording};
 use tracequet_facts::fact;
 
 use self::picture::Picture;
+use super::HeldTexts;
 use super::lifetime::{Lifetime, found_lifetimes};
-use super::{HeldTexts, held};
+use super::rows::each_row;
 pub use judge::Finding;
 pub use rule::{Evidence, Example, Rule};
 pub use score::{INFO, WARNING, score};
@@ -154,53 +155,36 @@ fn summed(mut findings: Findings, recording: &Recording<'_>) -> Result<Vec<Findi
     Ok(findings.finish(Some(&recording.info().trace_id)))
 }
 
+tracequet_dataset::row! {
+    struct Row of finding {
+        rule, process_id, verdict, score, figure, unit, info_limit, warning_limit, subject, own_method, sentence, cause_rule,
+        evidence_sql, next_step, doc
+    }
+}
+
 fn stored(recording: &Recording<'_>) -> Result<Vec<Finding>> {
     let (mut found, mut texts) = (Vec::new(), HeldTexts::of(recording, TABLE).up_to(MAX_TEXT));
-    let columns = [
-        "rule",
-        "verdict",
-        "unit",
-        "subject",
-        "own_method",
-        "sentence",
-        "cause_rule",
-        "evidence_sql",
-        "next_step",
-        "doc",
-        "process_id",
-        "score",
-        "figure",
-        "info_limit",
-        "warning_limit",
-    ];
-    for batch in recording.table(TABLE)?.scan().columns(columns).batches()? {
-        let batch = batch?;
-        let all = columns.iter().map(|name| Column::of(&batch, name)).collect::<Result<Vec<_>>>()?;
-        for row in 0..batch.num_rows() {
-            let mut text = |at: usize| -> Result<Option<String>> {
-                all.get(at).and_then(|column| column.text(row)).map(|text| texts.copy(text)).transpose()
-            };
-            let real = |at: usize| all.get(at).and_then(|column| column.real(row));
-            found.push(Finding {
-                rule: text(0)?.unwrap_or_default(),
-                verdict: Verdict::of_word(&text(1)?.unwrap_or_default()),
-                unit: text(2)?.unwrap_or_default(),
-                subject: text(3)?,
-                own_method: text(4)?,
-                sentence: text(5)?.unwrap_or_default(),
-                cause_rule: text(6)?,
-                evidence_sql: text(7)?,
-                next_step: text(8)?.unwrap_or_default(),
-                doc: text(9)?.unwrap_or_default(),
-                process_id: all.get(10).and_then(|column| column.number(row)).unwrap_or_default(),
-                score: real(11),
-                figure: real(12),
-                info_limit: real(13).unwrap_or_default(),
-                warning_limit: real(14).unwrap_or_default(),
-            });
-        }
-        held(recording, TABLE, found.len() as u64, 512)?;
-    }
+    each_row::<Row<'_>>(recording, 512, |row| {
+        let mut some = |text: Option<&str>| text.map(|text| texts.copy(text)).transpose();
+        found.push(Finding {
+            subject: some(row.subject)?,
+            own_method: some(row.own_method)?,
+            cause_rule: some(row.cause_rule)?,
+            evidence_sql: some(row.evidence_sql)?,
+            rule: texts.copy(row.rule)?,
+            verdict: Verdict::of_word(row.verdict),
+            unit: texts.copy(row.unit)?,
+            sentence: texts.copy(row.sentence)?,
+            next_step: texts.copy(row.next_step)?,
+            doc: texts.copy(row.doc)?,
+            process_id: row.process_id,
+            score: row.score,
+            figure: row.figure,
+            info_limit: row.info_limit,
+            warning_limit: row.warning_limit,
+        });
+        Ok(())
+    })?;
     judge::sort(&mut found);
     Ok(found)
 }

@@ -95,10 +95,11 @@ pub fn side_of(section: &Section, side: &Side, of: &[Measured], per: Per, when: 
 
 /// The own method of a place, or why there is none.
 pub fn own_method(place: &Place) -> &str {
-    match (&place.own_method, place.has_stack) {
-        (Some(method), _) => method,
-        (None, true) => "(no own code)",
-        (None, false) => "(no call stack)",
+    match &place.own_method {
+        Some(method) => method,
+        None if !place.has_stack => "(no call stack)",
+        None if place.is_unnamed => "(names were not recorded)",
+        None => "(no code of your own)",
     }
 }
 

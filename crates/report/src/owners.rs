@@ -34,7 +34,7 @@ impl<'p> Owners<'p> {
         let (profile, takes) = (self.profile, self.takes);
         self.known.entry(callsite).or_insert_with(|| {
             let Some(profile) = profile else { return String::new() };
-            let stack = profile.stack(callsite);
+            let stack = profile.stack(profile.place_of(callsite));
             let mut functions = stack.iter().rev().filter_map(|function| profile.functions.get(*function as usize));
             functions.find(|function| takes(function)).map_or_else(String::new, |function| function.name.clone())
         })

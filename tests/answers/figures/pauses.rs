@@ -54,7 +54,9 @@ pub fn check(surfaces: &Surfaces, python: Option<&Path>) -> [bool; 2] {
         // What pauses of two runtimes of a process have in common counts once in the sum.
         assert_eq!(surfaces.metric("gc.pause.total"), Some(covered(&pauses) as f64), "{name}");
         let found = surfaces.figures("long_pause").into_iter().reduce(f64::max);
-        assert_eq!(found, Some(longest as f64), "{name}: long_pause");
+        // What a profiler does within pauses is no matter of the program.
+        let is_judged = !name.ends_with(".corprof");
+        assert_eq!(found, is_judged.then_some(longest as f64), "{name}: long_pause");
         let of_export = surfaces.on_track("Pauses");
         assert_eq!(of_export.iter().max(), Some(&longest.cast_unsigned()), "{name}: perfetto");
         assert_eq!(of_export.iter().sum::<u64>(), total.cast_unsigned(), "{name}: perfetto");

@@ -103,14 +103,14 @@ impl Measurer {
             return Ok(Subject::ALL.map(|subject| (subject, Err(Absent::Table(table)))).into());
         }
         let needs = seen(recording)?;
-        let (mut found, mut raw, mut units): (Vec<_>, Vec<(Subject, Raw)>, Vec<Unit>) = Default::default();
+        let (mut found, mut raw, mut units): (Vec<_>, Vec<Raw>, Vec<Unit>) = Default::default();
         for subject in Subject::ALL {
             let absent = match summed(recording, subject, self.by, &mut self.texts)? {
                 None => Some(Absent::Table(subject.table())),
                 Some((sums, unit)) => match needs.missing(Some(subject.need())).filter(|_| sums.is_empty()) {
                     Some(missing) => Some(Absent::Events(missing)),
                     None => {
-                        raw.push((subject, sums));
+                        raw.push(sums);
                         units.push(unit);
                         None
                     }

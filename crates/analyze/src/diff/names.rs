@@ -1,19 +1,18 @@
 //! From call sites to places: names of methods and types, read for those that are needed.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use super::place::{By, Place};
-use super::sums::{Key, Kind, Raw, Subject, Sum};
+use super::sums::{Kind, Raw, Sum};
 use crate::HeldTexts;
 use crate::heap::Texts;
 use crate::metrics::TypeNames;
 use crate::rows::each_row;
-use crate::subjects::inlined::Inlined;
-use crate::subjects::sites::Sites;
+use crate::subjects::unnamed::Unnamed;
 
 /// Memory of a call site or a frame with what finds it.
 const ROW_STORED: u64 = 64;
@@ -21,15 +20,13 @@ const ROW_STORED: u64 = 64;
 /// The sums of call sites as sums of places.
 pub(super) fn placed(
     recording: &Recording<'_>,
-    all: Vec<(Subject, Raw)>,
+    all: Vec<Raw>,
     by: By,
     texts: &mut Texts,
 ) -> Result<Vec<HashMap<Place, Sum, RandomState>>> {
-    let names = Names::read(recording, all.iter().flat_map(|(_, sums)| sums.keys().map(|key| key.callsite)))?;
+    let names = Names::read(recording, all.iter().flat_map(|sums| sums.keys().map(|key| key.callsite)))?;
     let mut found = Vec::with_capacity(all.len());
-    for (subject, sums) in all {
-        let sites = if subject == Subject::Allocation { Some(Sites::read(recording)?) } else { None };
-        let allocators = sites.as_ref().map(|sites| Allocators::of(sites, &sums));
+    for sums in all {
         let mut places: HashMap<Place, Sum, RandomState> = HashMap::default();
         for (key, sum) in sums {
             let type_name = match &key.kind {
@@ -42,42 +39,18 @@ pub(super) fn placed(
             };
             let site = names.sites.get(&key.callsite);
             let named = |name: Option<&String>, texts: &mut Texts| name.map(|name| texts.keep(name)).transpose();
-            let own_method = match &allocators {
-                Some(allocators) => allocators.method(&key).map(|name| texts.keep(name)).transpose()?,
-                None => named(site.and_then(|site| names.written(site.own)), texts)?,
-            };
+            let own_method = named(site.and_then(|site| names.written(site.own)), texts)?;
             let method = match by {
                 By::Method => named(site.and_then(|site| names.name(site.frame)), texts)?,
                 By::Own | By::Type => None,
             };
-            let place = Place { own_method, has_stack: site.is_some(), method, type_name };
+            let is_unnamed = own_method.is_none() && names.unnamed.has(key.callsite);
+            let place = Place { own_method, has_stack: site.is_some(), is_unnamed, method, type_name };
             places.entry(place).or_default().join(sum);
         }
         found.push(places);
     }
     Ok(found)
-}
-
-/// Who allocates, as findings say it: also where methods are inlined.
-struct Allocators<'s> {
-    sites: &'s Sites,
-    of_process: BTreeMap<u64, Inlined<'s>>,
-}
-
-impl<'s> Allocators<'s> {
-    fn of(sites: &'s Sites, sums: &Raw) -> Allocators<'s> {
-        let mut of_process: BTreeMap<u64, Vec<(u32, u64, u64)>> = BTreeMap::new();
-        for (key, sum) in sums {
-            of_process.entry(key.process).or_default().push((key.callsite, key.type_id, sum.count));
-        }
-        let inlined = |(process, rows): (u64, Vec<_>)| (process, Inlined::of(rows.into_iter(), sites));
-        Allocators { sites, of_process: of_process.into_iter().map(inlined).collect() }
-    }
-
-    fn method(&self, key: &Key) -> Option<&'s str> {
-        let found = self.of_process.get(&key.process)?.allocator(self.sites, key.callsite, key.type_id)?;
-        Some(found.method)
-    }
 }
 
 /// Frames of a call site: its own, and that of the nearest own method outwards.
@@ -100,6 +73,7 @@ struct Names {
     /// Name, and name as it was written.
     frames: HashMap<u32, [String; 2], RandomState>,
     types: TypeNames,
+    unnamed: Unnamed,
 }
 
 impl Names {
@@ -132,7 +106,7 @@ impl Names {
                 types.add(TypeNames::TABLE, &batch?)?;
             }
         }
-        Ok(Names { sites, frames, types })
+        Ok(Names { sites, frames, types, unnamed: Unnamed::read(recording)? })
     }
 
     fn name(&self, frame: u32) -> Option<&String> {

@@ -23,6 +23,8 @@ pub struct Place {
     pub own_method: Option<Arc<str>>,
     /// Whether there is a call stack.
     pub has_stack: bool,
+    /// Whether the names of most of its frames were not recorded, so that own methods may be among them.
+    pub is_unnamed: bool,
     /// The innermost frame; only with [`By::Method`].
     pub method: Option<Arc<str>>,
     /// The type; only with [`By::Type`], of allocations and exceptions.

@@ -141,8 +141,6 @@ tracequet_dataset::row! {
 pub(super) struct Key {
     pub(super) process: u64,
     pub(super) callsite: u32,
-    /// Of an allocation its type's id, which says who allocates at a call site into which methods were inlined.
-    pub(super) type_id: u64,
     pub(super) kind: Kind,
 }
 
@@ -203,11 +201,7 @@ struct Sums<'r, 'd> {
 
 impl Sums<'_, '_> {
     fn add(&mut self, process: u64, callsite: u32, kind: Kind, sum: Sum) -> Result<()> {
-        self.add_to(Key { process, callsite, type_id: 0, kind }, sum)
-    }
-
-    fn add_to(&mut self, key: Key, sum: Sum) -> Result<()> {
-        self.all.entry(key).or_default().join(sum);
+        self.all.entry(Key { process, callsite, kind }).or_default().join(sum);
         held(self.recording, self.table, self.all.len() as u64, SUM_STORED)
     }
 }
@@ -236,7 +230,7 @@ fn allocated(sums: &mut Sums<'_, '_>, by: By, texts: &mut Texts) -> Result<()> {
             _ => Kind::None,
         };
         let sum = Sum { count: 1, amount: row.allocation_bytes.unwrap_or_default() };
-        sums.add_to(Key { process: row.process_id, callsite: row.callsite_id, type_id: row.type_id, kind }, sum)
+        sums.add(row.process_id, row.callsite_id, kind, sum)
     })
 }
 

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::picture::Allocated;
 use super::rule::Look;
-use crate::subjects::inlined::{Allocator, Inlined};
 
 /// The part of the bytes from which on an own method is named.
 const LEAST_SHARE: f64 = 0.1;
@@ -21,8 +20,8 @@ pub(super) struct Part {
     /// The own method with the most bytes of the kind, and its part of them.
     pub(super) own_method: Option<String>,
     pub(super) own_share: f64,
-    /// The own method that the compiler put most of that method's allocations into.
-    pub(super) inlined_into: Option<String>,
+    /// Into which one the compiler put it, as [`Sites::most`](crate::subjects::sites::Sites::most) says it.
+    inlined: String,
 }
 
 impl Part {
@@ -31,14 +30,10 @@ impl Part {
         if self.all_bytes > 0.0 { self.bytes / self.all_bytes } else { 0.0 }
     }
 
-    /// `, most by Shop.Orders.Load (87 %)`.
+    /// `, 87 % by Shop.Orders.Load`.
     pub(super) fn by(&self) -> String {
         match &self.own_method {
-            Some(method) => {
-                let into =
-                    self.inlined_into.as_ref().map_or(String::new(), |caller| format!(", inlined into {caller}"));
-                format!(", most by {method} ({}{into})", super::words::percent(self.own_share))
-            }
+            Some(method) => format!(", {} by {method}{}", super::words::percent(self.own_share), self.inlined),
             None => String::new(),
         }
     }
@@ -48,9 +43,7 @@ impl Part {
 pub(super) fn part(look: &Look<'_>, of: impl Fn(u32, u64, &str, &Allocated) -> (f64, u64)) -> Part {
     let mut part = Part::default();
     let mut types: BTreeMap<&str, f64> = BTreeMap::new();
-    let mut methods: BTreeMap<&str, f64> = BTreeMap::new();
-    let mut callers: BTreeMap<(&str, &str), f64> = BTreeMap::new();
-    let inlined = Inlined::of(look.process.sampled(), &look.picture.sites);
+    let mut sites: BTreeMap<u32, f64> = BTreeMap::new();
     for ((site, kind), allocated) in look.process.counted() {
         part.all_bytes += allocated.bytes;
         part.all_samples += allocated.samples;
@@ -62,26 +55,15 @@ pub(super) fn part(look: &Look<'_>, of: impl Fn(u32, u64, &str, &Allocated) -> (
         part.bytes += bytes;
         part.samples += samples;
         *types.entry(name).or_default() += bytes;
-        if let Some(Allocator { method, inlined_into, .. }) = inlined.allocator(&look.picture.sites, *site, *kind) {
-            *methods.entry(method).or_default() += bytes;
-            if let Some(caller) = inlined_into {
-                *callers.entry((method, caller)).or_default() += bytes;
-            }
-        }
+        *sites.entry(*site).or_default() += bytes;
     }
-    let largest = |sums: BTreeMap<&str, f64>| {
-        let largest = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(a.0)));
-        largest.filter(|(name, _)| !name.is_empty()).map(|(name, bytes)| (name.to_owned(), bytes))
-    };
-    part.type_name = largest(types).map(|(name, _)| name);
+    let largest = types.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(a.0)));
+    part.type_name = largest.filter(|(name, _)| !name.is_empty()).map(|(name, _)| name.to_owned());
     // Who has a small part in it is not to blame.
     let all = part.bytes.max(f64::MIN_POSITIVE);
-    if let Some((method, bytes)) = largest(methods).filter(|(_, bytes)| bytes / all >= LEAST_SHARE) {
-        part.own_share = bytes / all;
-        let of_method = callers.into_iter().filter(|((inlined, _), _)| *inlined == method);
-        let caller = of_method.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-        part.inlined_into = caller.map(|((_, caller), _)| caller.to_owned());
-        part.own_method = Some(method);
+    if let Some(most) = look.picture.sites.most(sites).filter(|most| most.amount / all >= LEAST_SHARE) {
+        part.own_share = most.amount / all;
+        (part.own_method, part.inlined) = (Some(most.method), most.inlined);
     }
     part
 }

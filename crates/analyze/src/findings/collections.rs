@@ -15,6 +15,8 @@ const MOST: usize = 1 << 17;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gc {
     pub(super) id: u32,
+    /// The runtime's number; 0 where it is not known.
+    pub(super) number: u32,
     pub(super) process: u64,
     pub(super) generation: Option<u8>,
     /// Number of the text.
@@ -61,6 +63,7 @@ impl Collections {
         }
         self.all.push(Gc {
             id: row.gc_id,
+            number: row.gc_number,
             process: row.process_id,
             generation: row.generation,
             reason,

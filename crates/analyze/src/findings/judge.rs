@@ -110,6 +110,10 @@ fn one(rule: &Rule, look: &Look<'_>) -> Finding {
         next_step: format!("tracequet collect --for {}", rule.record),
         doc: format!("docs/FINDINGS.md#{}", rule.name),
     };
+    if rule.made_by.is_some_and(|events| look.picture.has(events)) {
+        let sentence = "The way of recording makes it: a profiler that watches GCs switches background GCs off and works in pauses.";
+        return Finding { sentence: sentence.to_owned(), ..finding };
+    }
     let is_recorded = rule.needs.is_empty() || rule.needs.iter().any(|need| look.picture.has(need));
     let is_known = rule.needs.iter().all(|need| look.picture.needs.missing(Some(need)) == Some(Missing::NotAsked));
     let figure = match (rule.judge)(look) {

@@ -501,11 +501,6 @@ impl Process {
         self.allocations.values().next().into_iter().flatten()
     }
 
-    /// The same as call site, type and number of samples.
-    pub(super) fn sampled(&self) -> impl Iterator<Item = (u32, u64, u64)> {
-        self.counted().map(|((site, kind), allocated)| (*site, *kind, allocated.samples))
-    }
-
     /// Requests of HttpClient by route, of the best source that has them.
     pub(super) fn calls(&self) -> &[Statement] {
         self.calls.iter().map(|calls| calls.statements.as_slice()).find(|all| !all.is_empty()).unwrap_or_default()

@@ -39,6 +39,8 @@ pub struct Rule {
     pub causes: &'static [&'static str],
     /// Whether it is about the recording, and not about each process.
     pub of_recording: bool,
+    /// A list of events of `schemas/metrics.toml`: where they were recorded, the way of recording makes what the rule would find.
+    pub(super) made_by: Option<&'static str>,
     /// Where the page shows the rows.
     pub evidence: Evidence,
     /// Recordings with and without it.
@@ -77,7 +79,45 @@ pub struct Example {
     pub unrecorded: Option<&'static str>,
 }
 
+impl Example {
+    pub(super) const fn of(with: &'static str, without: &'static str, verdict: Verdict) -> Example {
+        Example { with, without, verdict, own_method: None, subject: None, unrecorded: Some("habits/formulas") }
+    }
+
+    pub(super) const fn by(self, own_method: &'static str) -> Example {
+        Example { own_method: Some(own_method), ..self }
+    }
+
+    pub(super) const fn about(self, subject: &'static str) -> Example {
+        Example { subject: Some(subject), ..self }
+    }
+}
+
 impl Rule {
+    /// What most rules have.
+    pub(super) const DEFAULT: Rule = Rule {
+        name: "",
+        title: "",
+        about: "",
+        measure: "",
+        unit: "",
+        info: 0.0,
+        warning: 0.0,
+        source: "limits tracequet's own.",
+        needs: &[],
+        record: "",
+        advice: "",
+        closer: super::closer::REPORT,
+        causes: &[],
+        of_recording: false,
+        made_by: None,
+        evidence: Evidence { sections: &[], sort: None },
+        example: Example::of("", "", Verdict::Warning),
+        #[cfg(test)]
+        story: |_, _| (),
+        judge: |_| Judged::TooLittle(String::new()),
+    };
+
     /// A limit in its unit, as people write it: `5 %`, `200 ms`, `1,000/s`, `any`.
     pub fn limit(&self, limit: f64) -> String {
         match (self.unit, limit) {
@@ -151,6 +191,12 @@ impl Look<'_> {
             0 => format!("{table}.trace_id = {}", self.trace),
             id => format!("{table}.trace_id = {} AND {table}.process_id = {id}", self.trace),
         }
+    }
+
+    /// A collection as the runtime numbers it: `GC #12`.
+    pub(super) fn gc(&self, gc_id: u32) -> String {
+        let number = self.picture.collections.of(self.id).find(|gc| gc.id == gc_id).map_or(0, |gc| gc.number);
+        format!("GC #{}", if number > 0 { number } else { gc_id })
     }
 
     /// How long was recorded.

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::subjects::inlined::Inlined;
 use crate::subjects::sites::Sites;
 
 /// Samples that are kept. Of more one of two is left out, again and again, and the others count twice.
@@ -99,7 +98,7 @@ impl Survivors {
 
     /// Of the objects that a collection at `seen_ns` proves alive: how much comes from each part of the time before it, and of
     /// those behind it from the rest, which ends at `end_ns`.
-    pub(super) fn growth<'s>(&self, sites: &'s Sites, inlined: &Inlined<'s>, seen_ns: i64, end_ns: i64) -> Growth {
+    pub(super) fn growth(&self, sites: &Sites, seen_ns: i64, end_ns: i64) -> Growth {
         let part_ns = (seen_ns / PARTS as i64).max(1);
         let parts = PARTS + (end_ns.saturating_sub(seen_ns) / part_ns).clamp(0, 1 << 10) as usize;
         let (rows, weight) = self.rows();
@@ -117,11 +116,10 @@ impl Survivors {
             if part == 0 {
                 continue;
             }
-            let allocator = inlined.allocator(sites, row.site, row.kind);
-            let of = methods.entry(allocator.map_or("", |allocator| allocator.method)).or_default();
+            let of = methods.entry(sites.own_method(row.site).unwrap_or_default()).or_default();
             *of.parts.entry(part).or_default() += bytes;
             *of.types.entry(row.kind).or_default() += bytes;
-            if let Some(maker) = allocator.and_then(|allocator| allocator.maker) {
+            if let Some(maker) = sites.maker(row.site) {
                 *of.makers.entry(maker).or_default() += bytes;
             }
         }

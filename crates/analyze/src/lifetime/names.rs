@@ -9,6 +9,7 @@ use tracequet_dataset::read::Recording;
 use super::life::Lifetime;
 use super::samples::Sample;
 use crate::rows::each_row;
+use crate::subjects::unnamed::Unnamed;
 use crate::{HeldTexts, held};
 
 /// The tables that methods and types are named by.
@@ -35,6 +36,8 @@ pub struct Group {
     pub assembly: String,
     /// The nearest method outwards that is the user's own, as it was written. Of [`By::Own`] and [`By::Site`].
     pub own_method: String,
+    /// Whether there is no own method because the names of most frames were not recorded.
+    pub is_unnamed: bool,
     /// The type.
     pub type_name: String,
 }
@@ -45,8 +48,8 @@ const ROW_STORED: u64 = 64;
 /// Memory of a group with its names.
 const GROUP_BYTES: u64 = 512;
 
-/// Names that a group is made of; the same text is the same everywhere.
-type Key = [Rc<str>; 4];
+/// Names that a group is made of; the same text is the same everywhere. And whether names were not recorded.
+type Key = ([Rc<str>; 4], bool);
 
 struct Site {
     frame: u32,
@@ -77,13 +80,15 @@ pub(super) struct Names {
     types: HashMap<(u64, u64), Rc<str>>,
     sites: HashMap<u32, Site>,
     frames: BTreeMap<u32, Frame>,
+    unnamed: Unnamed,
     none: Rc<str>,
 }
 
 impl Names {
     pub fn read(recording: &Recording<'_>, by: By) -> Result<Names> {
         let none: Rc<str> = Rc::from("");
-        let mut names = Names { by, types: HashMap::new(), sites: HashMap::new(), frames: BTreeMap::new(), none };
+        let (types, sites, frames) = (HashMap::new(), HashMap::new(), BTreeMap::new());
+        let mut names = Names { by, types, sites, frames, unnamed: Unnamed::default(), none };
         let mut texts = HeldTexts::of(recording, "type");
         each_row::<TypeRow<'_>>(recording, ROW_STORED, |row| {
             let key = (row.process_id, row.type_id);
@@ -109,6 +114,7 @@ impl Names {
             names.sites.insert(row.callsite_id, Site { frame: row.frame_id, own: row.own_callsite_id });
             Ok(())
         })?;
+        names.unnamed = Unnamed::read(recording)?;
         Ok(names)
     }
 
@@ -137,7 +143,8 @@ impl Names {
                 None => [none(), none(), none()],
             },
         };
-        [method, assembly, own_method, type_name]
+        let is_unnamed = self.by != By::Type && self.unnamed.has(sample.callsite_id);
+        ([method, assembly, own_method, type_name], is_unnamed)
     }
 }
 
@@ -166,10 +173,10 @@ impl<'r, S: Default> Groups<'r, S> {
 
     /// All groups, those whose order is highest first.
     pub fn finish<O: Ord>(self, order: impl Fn(&S) -> O) -> Vec<(Group, S)> {
-        let row = |([method, assembly, own_method, type_name], sums): (Key, S)| {
+        let row = |(([method, assembly, own_method, type_name], is_unnamed), sums): (Key, S)| {
             let [method, assembly, own_method, type_name] =
                 [method, assembly, own_method, type_name].map(|text| text.to_string());
-            (Group { method, assembly, own_method, type_name }, sums)
+            (Group { method, assembly, own_method, is_unnamed, type_name }, sums)
         };
         let mut rows: Vec<(Group, S)> = self.sums.into_iter().map(row).collect();
         rows.sort_by(|(a, of_a), (b, of_b)| order(of_b).cmp(&order(of_a)).then_with(|| a.cmp(b)));

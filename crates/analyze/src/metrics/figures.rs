@@ -344,7 +344,7 @@ impl<'b> Processes<'b> {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{ArrayRef, StringArray, UInt64Array};
+    use arrow_array::{ArrayRef, StringArray, UInt8Array, UInt64Array};
 
     use super::*;
 
@@ -382,7 +382,7 @@ mod tests {
             ("process_id", Arc::new(UInt64Array::from(vec![1, 1, 2]))),
             ("type_id", Arc::new(UInt64Array::from(vec![7, 8, 9]))),
             ("name", Arc::new(StringArray::from(vec!["Seven", "Eight", "Nine"]))),
-            ("element_type", Arc::new(UInt64Array::from(vec![Some(0x12), Some(0x0e), None]))),
+            ("element_type", Arc::new(UInt8Array::from(vec![0x12, 0x0e, 0]))),
         ]);
         figures.add("type", &types).unwrap();
         rest.iter().for_each(|rows| figures.add("allocation", &allocations(rows)).unwrap());

@@ -1,6 +1,6 @@
 //! Names of types by their ids, for rows that say the id alone.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use arrow_array::RecordBatch;
 use foldhash::fast::RandomState;
@@ -21,8 +21,8 @@ pub(crate) struct TypeNames {
     /// By process and id.
     names: HashMap<(u64, u64), Box<str>, RandomState>,
     bytes: usize,
-    /// Types of values.
-    values: HashSet<(u64, u64), RandomState>,
+    /// Whether types are of values, where the recording says it.
+    values: HashMap<(u64, u64), bool, RandomState>,
 }
 
 /// Whether a CorElementType is of values: numbers, enums (by the number that they are) and structures.
@@ -46,8 +46,8 @@ impl TypeNames {
             return Ok(());
         }
         for row in rows_of::<Type<'_>>(batch)? {
-            if is_value(row.element_type) && self.values.len() < MOST_TYPES {
-                self.values.insert((row.process_id, row.type_id));
+            if row.element_type != 0 && self.values.len() < MOST_TYPES {
+                self.values.insert((row.process_id, row.type_id), is_value(row.element_type));
             }
             self.also(row.process_id, row.type_id, row.name);
         }
@@ -70,9 +70,9 @@ impl TypeNames {
         }
     }
 
-    /// Whether a type is one of values, as far as the recording says. An object of it is a box.
-    pub(crate) fn is_value(&self, process_id: u64, type_id: u64) -> bool {
-        self.values.contains(&(process_id, type_id))
+    /// Whether a type is one of values; `None` where the recording does not say. An object of it is a box.
+    pub(crate) fn is_value(&self, process_id: u64, type_id: u64) -> Option<bool> {
+        self.values.get(&(process_id, type_id)).copied()
     }
 
     /// What a type is called.

@@ -160,6 +160,8 @@ pub struct Profile {
     pub frames: Vec<ProfileFrame>,
     /// Of each call site its caller's and its frame's index; the first one, for no call site, is empty.
     pub(super) callsites: Vec<(u32, u32)>,
+    /// Of each call site of the recording the one of the profile.
+    pub(super) places: Vec<u32>,
     /// Pauses, where the dataset has them, in the order of time within a process.
     pub pauses: Vec<Pause>,
     /// Nanoseconds between two CPU samples; 0 when the recording does not say.
@@ -196,6 +198,11 @@ impl Profile {
     pub fn title(&self) -> String {
         let of = if self.what == What::Rows { &self.table } else { self.what.as_str() };
         format!("{} ({of})", self.name)
+    }
+
+    /// The call site of the profile that stands for one of the recording; 0 for none.
+    pub fn place_of(&self, callsite_id: u32) -> u32 {
+        self.places.get(callsite_id as usize).copied().unwrap_or_default()
     }
 
     /// Frames of a call site, the outermost first.

@@ -16,6 +16,7 @@ use crate::rows::{each_row, wrong};
 use crate::subjects::allocations;
 use crate::subjects::pauses::Pauses;
 use crate::subjects::processor::{self, Processor, State};
+use crate::subjects::sites::is_of_framework;
 use crate::{HeldTexts, held};
 
 /// The table of sampled allocations.
@@ -26,7 +27,9 @@ tracequet_dataset::row! {
 }
 
 tracequet_dataset::row! {
-    struct FrameRow of frame { frame_id, name, assembly, kind, file, line, line_kind, is_framework }
+    struct FrameRow of frame {
+        frame_id, name, written_name, inlined_into, assembly, kind, file, line, line_kind, is_framework
+    }
 }
 
 tracequet_dataset::row! {
@@ -87,16 +90,15 @@ struct Taken<'r, 'd> {
     filter: &'r Filter<'r>,
     threads: BTreeMap<(u64, u64), Vec<Sample>>,
     frames: Frames,
+    places: Vec<u32>,
     rows: u64,
-    sites: u32,
     without_stack: u64,
 }
 
 impl<'r, 'd> Taken<'r, 'd> {
     fn of(recording: &'r Recording<'d>, filter: &'r Filter<'r>, profile: &Profile) -> Taken<'r, 'd> {
-        let sites = u32::try_from(profile.callsites.len()).unwrap_or(u32::MAX);
         let (threads, frames) = (BTreeMap::new(), Frames::of(profile));
-        Taken { recording, filter, threads, frames, rows: 0, sites, without_stack: 0 }
+        Taken { recording, filter, threads, frames, places: profile.places.clone(), rows: 0, without_stack: 0 }
     }
 
     /// A sample of a thread, if it is chosen.
@@ -106,10 +108,10 @@ impl<'r, 'd> Taken<'r, 'd> {
         if !self.filter.takes(thread, ts_ns) {
             return Ok(());
         }
-        if callsite == 0 || callsite >= self.sites {
+        let Some(callsite) = self.places.get(callsite as usize).copied().filter(|place| *place > 0) else {
             self.without_stack += 1;
             return Ok(());
-        }
+        };
         self.frames.add(callsite as usize)?;
         self.threads.entry(thread).or_default().push(Sample { ts_ns, callsite, weight });
         held(self.recording, "threads", self.threads.len() as u64, BYTES_PER_THREAD)
@@ -294,66 +296,112 @@ impl Frames {
     }
 }
 
-/// Call sites, with frames of the same name as one function.
+/// Functions, each once, and frames, each once for a line.
+struct Functions<'r> {
+    texts: HeldTexts<'r>,
+    by_name: HashMap<(String, String, String), u32, RandomState>,
+    by_line: HashMap<ProfileFrame, u32, RandomState>,
+    functions: Vec<Function>,
+    frames: Vec<ProfileFrame>,
+}
+
+impl Functions<'_> {
+    /// The function of a name. `file` is its assembly or file, `source` its source file.
+    fn function(&mut self, [name, file, source]: [&str; 3], code: Code, is_framework: Option<bool>) -> Result<u32> {
+        match self.by_name.entry((name.to_owned(), file.to_owned(), source.to_owned())) {
+            Entry::Occupied(known) => Ok(*known.get()),
+            Entry::Vacant(new) => {
+                let (name, file) = (self.texts.copy(name)?, self.texts.copy(file)?);
+                let source = self.texts.copy(source)?;
+                self.functions.push(Function { name, file, source, start_line: 0, code, is_framework });
+                Ok(*new.insert((self.functions.len() - 1) as u32))
+            }
+        }
+    }
+
+    fn frame(&mut self, function: u32, line: u32) -> u32 {
+        let frame = ProfileFrame { function, line };
+        *self.by_line.entry(frame).or_insert_with(|| {
+            self.frames.push(frame);
+            (self.frames.len() - 1) as u32
+        })
+    }
+}
+
+/// Call sites, with frames of the same name as one function. One whose address belongs to a method that the compiler put into
+/// another one is two: that of the code, and below it that of the method.
 fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
-    let mut by_name: HashMap<(String, String, String), u32, RandomState> = HashMap::default();
-    let mut by_line: HashMap<ProfileFrame, u32, RandomState> = HashMap::default();
-    let mut functions: Vec<Function> = Vec::new();
-    let mut frames = Vec::new();
+    let mut all = Functions {
+        texts: HeldTexts::of(recording, "frame"),
+        by_name: HashMap::default(),
+        by_line: HashMap::default(),
+        functions: Vec::new(),
+        frames: Vec::new(),
+    };
     let mut of_frame: Vec<u32> = vec![0];
-    let mut texts = HeldTexts::of(recording, "frame");
+    // By the name as it was written: methods with code of their own, and those of frames that are in other code.
+    let mut written: HashMap<String, u32, RandomState> = HashMap::default();
+    let mut inlined: BTreeMap<u32, (String, u32)> = BTreeMap::new();
     each_row::<FrameRow<'_>>(recording, ROW_STORED, |row| {
         if row.frame_id as usize != of_frame.len() {
             return Err(wrong(recording, "frame", "frames that are not numbered one after the other"));
         }
         let (name, assembly) = (row.name, row.assembly.unwrap_or_default());
         let file = if assembly.is_empty() { name.split_once('!').map_or("", |(file, _)| file) } else { assembly };
-        let (source, line) = (row.file.unwrap_or_default(), row.line.unwrap_or_default());
-        let key = (name.to_owned(), file.to_owned(), source.to_owned());
-        let function = match by_name.entry(key) {
-            Entry::Occupied(known) => *known.get(),
-            Entry::Vacant(new) => {
-                let code = match row.kind {
-                    "managed" => Code::Managed,
-                    "native" => Code::Native,
-                    "kernel" => Code::Kernel,
-                    _ => Code::Unknown,
-                };
-                let (name, file, source) = (texts.copy(name)?, texts.copy(file)?, texts.copy(source)?);
-                let is_framework = row.is_framework;
-                functions.push(Function { name, file, source, start_line: 0, code, is_framework });
-                *new.insert((functions.len() - 1) as u32)
-            }
+        let code = match row.kind {
+            "managed" => Code::Managed,
+            "native" => Code::Native,
+            "kernel" => Code::Kernel,
+            _ => Code::Unknown,
         };
+        // What lies in the framework's code is the user's, and the code is not.
+        let is_framework = row.inlined_into.map_or(row.is_framework, |host| Some(is_of_framework(host)));
+        let function = all.function([name, file, row.file.unwrap_or_default()], code, is_framework)?;
         // Without the line of the address there is that of the method.
-        let line = match row.line_kind {
-            Some("exact") => line,
-            _ => {
-                if let Some(function) = functions.get_mut(function as usize) {
+        let line = match (row.line_kind, row.line.unwrap_or_default()) {
+            (Some("exact"), line) => line,
+            (_, line) => {
+                if let Some(function) = all.functions.get_mut(function as usize) {
                     function.start_line = line;
                 }
                 0
             }
         };
-        let frame = ProfileFrame { function, line };
-        let frame = *by_line.entry(frame).or_insert_with(|| {
-            frames.push(frame);
-            (frames.len() - 1) as u32
-        });
-        of_frame.push(frame);
+        if row.inlined_into.is_some() {
+            inlined.insert(row.frame_id, (all.texts.copy(row.written_name)?, function));
+        } else if row.is_framework == Some(false) && !written.contains_key(row.written_name) {
+            written.insert(all.texts.copy(row.written_name)?, function);
+        }
+        of_frame.push(all.frame(function, line));
         Ok(())
     })?;
-    let mut callsites = vec![(0, 0)];
+    let mut below: HashMap<u32, u32, RandomState> = HashMap::default();
+    for (frame_id, (name, host)) in inlined {
+        let function = match written.get(&name) {
+            Some(known) => *known,
+            None => {
+                let file = all.functions.get(host as usize).map_or_else(String::new, |host| host.file.clone());
+                all.function([&name, &file, ""], Code::Managed, Some(false))?
+            }
+        };
+        below.insert(frame_id, all.frame(function, 0));
+    }
+    let (mut callsites, mut places) = (vec![(0, 0)], vec![0u32]);
     each_row::<CallsiteRow<'_>>(recording, ROW_STORED, |row| {
-        let (id, parent) = (row.callsite_id, row.parent_callsite_id);
-        let frame = of_frame.get(row.frame_id as usize).copied();
-        let (true, true, Some(frame)) = (id as usize == callsites.len(), parent < id, frame) else {
+        let (id, frame) = (row.callsite_id, of_frame.get(row.frame_id as usize).copied());
+        let above = places.get(row.parent_callsite_id as usize).copied();
+        let (true, Some(above), Some(frame)) = (id as usize == places.len(), above, frame) else {
             return Err(wrong(recording, "callsite", "a call site that does not follow the one before and its caller"));
         };
-        callsites.push((parent, frame));
+        callsites.push((above, frame));
+        if let Some(frame) = below.get(&row.frame_id) {
+            callsites.push(((callsites.len() - 1) as u32, *frame));
+        }
+        places.push((callsites.len() - 1) as u32);
         Ok(())
     })?;
-    (profile.functions, profile.frames, profile.callsites) = (functions, frames, callsites);
+    (profile.functions, profile.frames, profile.callsites) = (all.functions, all.frames, callsites);
+    profile.places = places;
     Ok(())
 }
 

@@ -7,7 +7,10 @@ use crate::rows::each_row;
 
 /// The kinds of samples, the best first, those of one rank together. The view `allocation_source` has the same order.
 pub const SOURCES: [(&str, u8); 5] =
-    [("object", 1), ("sampled", 2), ("object_high", 3), ("object_low", 3), ("tick", 4)];
+    [("object", 1), ("sampled", 2), ("object_high", 3), ("object_low", 3), ("tick", TICK)];
+
+/// The rank of samples of which one object stands for the last 100 KB.
+pub(crate) const TICK: u8 = 4;
 
 /// The rank of a kind of samples, by the word in the column `source`; those of the lowest rank that a recording has count.
 /// `None` for what stands for no bytes.

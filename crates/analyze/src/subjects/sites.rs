@@ -1,8 +1,10 @@
 //! Call sites of a recording: their own code, and what their frames are.
 
+use std::collections::BTreeMap;
+
 use arrow_array::RecordBatch;
 use tracequet_dataset::error::Result;
-use tracequet_dataset::read::{Column, Recording};
+use tracequet_dataset::read::rows::{Row, rows_of};
 
 use super::texts::Texts;
 
@@ -67,12 +69,28 @@ const KINDS: &[(&str, Is)] = &[
     ("System.Runtime.CompilerServices.RuntimeHelpers.Box", Is::Boxes),
 ];
 
+tracequet_dataset::row! {
+    struct CallsiteRow of callsite { callsite_id, parent_callsite_id, frame_id, own_callsite_id }
+}
+
+tracequet_dataset::row! {
+    struct FrameRow of frame { frame_id, name, written_name, inlined_into }
+}
+
+/// Beginnings of the names of methods of .NET.
+const FRAMEWORK: [&str; 4] = ["System.", "Microsoft.", "Internal.", "Interop"];
+
+/// Whether a method is one of .NET, as far as its name says.
+pub(crate) fn is_of_framework(method: &str) -> bool {
+    FRAMEWORK.iter().any(|start| method.starts_with(start))
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct OfFrame {
     written: u32,
+    /// The method that it was put into.
+    host: u32,
     kinds: u8,
-    /// Its code was optimized, so that other methods may be within it.
-    is_optimized: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -80,6 +98,15 @@ struct Site {
     parent: u32,
     frame: u32,
     own: u32,
+}
+
+/// The own method with most of something.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Most {
+    pub(crate) method: String,
+    pub(crate) amount: f64,
+    /// Into which method the compiler put it, as a part of a sentence; empty where it has code of its own.
+    pub(crate) inlined: String,
 }
 
 /// The call sites of a recording. The tables may come in any order.
@@ -100,65 +127,38 @@ impl Sites {
     /// The columns of a table that are read.
     pub(crate) fn columns(table: &str) -> &'static [&'static str] {
         match table {
-            "callsite" => &["callsite_id", "parent_callsite_id", "frame_id", "own_callsite_id"],
-            "frame" => &["frame_id", "name", "written_name", "tier"],
+            "callsite" => CallsiteRow::COLUMNS,
+            "frame" => FrameRow::COLUMNS,
             _ => &[],
         }
-    }
-
-    /// Those of a recording that has the tables `callsite` and `frame`.
-    pub(crate) fn read(recording: &Recording<'_>) -> Result<Sites> {
-        let mut sites = Sites::default();
-        for table in ["callsite", "frame"] {
-            for batch in recording.table(table)?.scan().columns(Sites::columns(table).iter().copied()).batches()? {
-                sites.add(table, &batch?)?;
-            }
-        }
-        Ok(sites)
     }
 
     /// Sees rows of a table.
     pub(crate) fn add(&mut self, table: &str, batch: &RecordBatch) -> Result<()> {
         match table {
-            "callsite" => self.callsites(batch),
-            "frame" => self.frames(batch),
-            _ => Ok(()),
-        }
-    }
-
-    fn callsites(&mut self, batch: &RecordBatch) -> Result<()> {
-        let column = |name| Column::of(batch, name);
-        let (id, parent) = (column("callsite_id")?, column("parent_callsite_id")?);
-        let (frame, own) = (column("frame_id")?, column("own_callsite_id")?);
-        for row in 0..batch.num_rows() {
-            let number = |column: &Column<'_>| column.number(row).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
-            let site = Site { parent: number(&parent), frame: number(&frame), own: number(&own) };
-            set(&mut self.sites, number(&id), site, MOST_SITES);
+            "callsite" => rows_of::<CallsiteRow<'_>>(batch)?.for_each(|row| {
+                let site = Site { parent: row.parent_callsite_id, frame: row.frame_id, own: row.own_callsite_id };
+                set(&mut self.sites, row.callsite_id, site, MOST_SITES);
+            }),
+            "frame" => rows_of::<FrameRow<'_>>(batch)?.for_each(|row| self.frame_row(&row)),
+            _ => {}
         }
         Ok(())
     }
 
-    fn frames(&mut self, batch: &RecordBatch) -> Result<()> {
-        let column = |name| Column::of(batch, name);
-        let (id, name, written) = (column("frame_id")?, column("name")?, column("written_name")?);
-        let tier = column("tier")?;
-        for row in 0..batch.num_rows() {
-            let text = name.text(row).unwrap_or_default();
-            let mut kinds = 0;
-            if text.starts_with("System.") {
-                let of_it = KINDS.iter().filter(|(start, _)| text.starts_with(start));
-                kinds = of_it.fold(0, |kinds, (_, is)| kinds | *is as u8);
-                // Task<T> has its type arguments before the method.
-                if text.starts_with("System.Threading.Tasks.Task`1") && text.contains(".GetResultCore(") {
-                    kinds |= Is::TaskWait as u8;
-                }
+    fn frame_row(&mut self, row: &FrameRow<'_>) {
+        let mut kinds = 0;
+        if row.name.starts_with("System.") {
+            let of_it = KINDS.iter().filter(|(start, _)| row.name.starts_with(start));
+            kinds = of_it.fold(0, |kinds, (_, is)| kinds | *is as u8);
+            // Task<T> has its type arguments before the method.
+            if row.name.starts_with("System.Threading.Tasks.Task`1") && row.name.contains(".GetResultCore(") {
+                kinds |= Is::TaskWait as u8;
             }
-            let written = self.texts.place(written.text(row).unwrap_or_default());
-            let number = id.number(row).and_then(|n| u32::try_from(n).ok()).unwrap_or_default();
-            let is_optimized = tier.text(row).is_some_and(|tier| tier.starts_with("Optimized") || tier == "ReadyToRun");
-            set(&mut self.frames, number, OfFrame { written, kinds, is_optimized }, MOST_FRAMES);
         }
-        Ok(())
+        let written = self.texts.place(row.written_name);
+        let host = row.inlined_into.map_or(0, |host| self.texts.place(host));
+        set(&mut self.frames, row.frame_id, OfFrame { written, host, kinds }, MOST_FRAMES);
     }
 
     fn site(&self, site: u32) -> Option<Site> {
@@ -175,6 +175,24 @@ impl Sites {
         self.texts.get(self.frame(own)?.written)
     }
 
+    /// The own method with most, and ` (inlined into Shop.Orders.Load)` where the compiler put it into another one at most of its call
+    /// sites, by how much there is at each call site.
+    pub(crate) fn most(&self, amounts: impl IntoIterator<Item = (u32, f64)>) -> Option<Most> {
+        let mut methods: BTreeMap<&str, (f64, BTreeMap<u32, f64>)> = BTreeMap::new();
+        for (site, amount) in amounts {
+            let Some(own) = self.site(site).and_then(|site| self.frame(site.own)) else { continue };
+            let Some(method) = self.texts.get(own.written) else { continue };
+            let (sum, hosts) = methods.entry(method).or_default();
+            *sum += amount;
+            *hosts.entry(own.host).or_default() += amount;
+        }
+        let (method, (amount, hosts)) =
+            methods.into_iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0).then(b.0.cmp(a.0)))?;
+        let host = hosts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).and_then(|(host, _)| self.texts.get(host));
+        let inlined = host.map_or(String::new(), |host| format!(" (inlined into {host})"));
+        Some(Most { method: method.to_owned(), amount, inlined })
+    }
+
     /// The own methods on the stack of a call site, the innermost first; one that calls itself stands once.
     pub(crate) fn own_path(&self, site: u32) -> Vec<&str> {
         let mut path: Vec<&str> = Vec::new();
@@ -182,19 +200,22 @@ impl Sites {
         for _ in 0..MOST_DEPTH {
             let Some(own) = self.site(at).map(|site| site.own) else { break };
             let Some(of_own) = self.site(own) else { break };
-            if let Some(name) = self.frame(own).and_then(|frame| self.texts.get(frame.written))
-                && path.last() != Some(&name)
-            {
-                path.push(name);
+            let frame = self.frame(own).unwrap_or_default();
+            let host = self.texts.get(frame.host).filter(|host| !is_of_framework(host));
+            for name in self.texts.get(frame.written).into_iter().chain(host) {
+                if path.last() != Some(&name) {
+                    path.push(name);
+                }
             }
             at = of_own.parent;
         }
         path
     }
 
-    /// Whether the code of the nearest own method of a call site was optimized.
-    pub(crate) fn is_optimized(&self, site: u32) -> bool {
-        self.site(site).and_then(|site| self.frame(site.own)).is_some_and(|frame| frame.is_optimized)
+    /// The nearest own method of a call site that is no constructor.
+    pub(crate) fn maker(&self, site: u32) -> Option<&str> {
+        let is_constructor = |method: &str| method.ends_with("..ctor") || method.ends_with("..cctor");
+        self.own_path(site).into_iter().find(|method| !is_constructor(method))
     }
 
     /// Whether the nearest own method of a call site itself says what it does: nothing but what reports it lies inside of it.

@@ -271,7 +271,7 @@ impl Frames<'_> {
                     return Look::default();
                 };
                 let look = Look {
-                    group: self.groups.of(row.name),
+                    group: self.groups.group_of(row.name),
                     method: self.maps.known.inlinings.key(type_name, method),
                     is_own: is_framework == Some(false),
                     code: inlined::Code::of_tier(row.tier),

@@ -3,20 +3,18 @@
 use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::verdict::Verdict;
-use std::collections::BTreeMap;
-
 use crate::findings::windows::Windows;
 use crate::findings::words;
-use crate::subjects::sites::Is;
+use crate::subjects::sites::{Is, Most};
 
 pub(super) const RULE: Rule = Rule {
     name: "blocked_workers",
     title: "Thread pool workers are blocked",
     about: "Workers of the thread pool wait in your code. When they wait for tasks (`.Result`, `.Wait()`, \
         `GetAwaiter().GetResult()`), that is sync over async: other workers have to end these tasks.",
-    measure: "Time that pool workers spent in waits with your code on their stacks, divided by the time: the workers that \
-        are blocked at a time. Before .NET 9 there are no events of waits: samples of workers outside of managed code \
-        below a wait for a task, divided by the samples of a thread.",
+    measure: "Time that pool workers spent in waits with your code on their stacks, divided by the time: the workers \
+        that are blocked on average. Before .NET 9 there are no events of waits: samples of workers outside of managed \
+        code below a wait for a task, divided by the samples of a thread.",
     unit: "count",
     info: 0.5,
     warning: 2.0,
@@ -27,20 +25,14 @@ pub(super) const RULE: Rule = Rule {
     advice: "Make the method async up to the request and `await`, in place of `.Result`, `.Wait()`, \
         `GetAwaiter().GetResult()` and other calls that wait.",
     closer: closer::WAITS,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["stacks-waits", "waits", "stacks-cpu"], sort: None },
-    example: Example {
-        with: "bugs/sync",
-        without: "bugs/sync-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Shop.Prices.Answer"),
-        subject: Some("sync over async"),
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("bugs/sync", "bugs/sync-clean", Verdict::Warning)
+        .by("Shop.Prices.Answer")
+        .about("sync over async"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -51,17 +43,12 @@ fn judge(look: &Look<'_>) -> Judged {
         sites.has(site, &[Is::PoolWorker]) && !sites.has(site, &[Is::Locks]) && sites.own_method(site).is_some()
     };
     let mut windows = Windows::default();
-    let mut methods: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
-    let mut add = |site: u32, amount: f64| {
-        let on_tasks = if sites.has(site, &[Is::TaskWait]) { amount } else { 0.0 };
-        let sums = methods.entry(sites.own_method(site).unwrap_or_default()).or_default();
-        *sums = (sums.0 + amount, sums.1 + on_tasks);
-    };
+    let mut blocked: Vec<(u32, f64)> = Vec::new();
     let has_waits = !process.waits.is_empty() || picture.has("waits");
     let (value, rows) = if has_waits {
         for (site, load) in process.waits.iter().filter(|(site, _)| is_worker(**site)) {
             windows.join(&load.times);
-            add(*site, load.times.total);
+            blocked.push((*site, load.times.total));
         }
         (windows.worst(look.recording_ns()), process.waits.values().map(|load| load.count).sum())
     } else {
@@ -70,25 +57,26 @@ fn judge(look: &Look<'_>) -> Judged {
         if rounds < 100 {
             return Judged::too_little("There are too few samples of threads.");
         }
-        let mut blocked = 0.0;
-        for (site, samples) in
-            process.waiting.iter().filter(|(site, _)| is_worker(**site) && sites.has(**site, &[Is::TaskWait]))
-        {
-            blocked += *samples as f64;
-            add(*site, *samples as f64);
-        }
-        (blocked / rounds as f64, rounds)
+        let on_tasks =
+            process.waiting.iter().filter(|(site, _)| is_worker(**site) && sites.has(**site, &[Is::TaskWait]));
+        blocked.extend(on_tasks.map(|(site, samples)| (*site, *samples as f64)));
+        (blocked.iter().map(|(_, samples)| samples).sum::<f64>() / rounds as f64, rounds)
     };
-    let most = methods.into_iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0));
-    let own_method = most.map(|(method, _)| method.to_owned());
-    let on_tasks = most.is_some_and(|(_, (all, on_tasks))| on_tasks * 2.0 > all);
+    let most = sites.most(blocked.iter().copied());
+    let is_on_tasks = |most: &Most| {
+        let its = blocked.iter().filter(|(site, _)| sites.own_method(*site) == Some(&most.method));
+        let on_tasks: f64 = its.filter(|(site, _)| sites.has(*site, &[Is::TaskWait])).map(|(_, amount)| amount).sum();
+        on_tasks * 2.0 > most.amount
+    };
+    let on_tasks = most.as_ref().is_some_and(is_on_tasks);
     let what = if on_tasks { "waits for tasks to end (sync over async)" } else { "waits" };
-    let sentence = match &own_method {
-        Some(method) => {
-            format!("{} workers of the thread pool are blocked at a time: {method} {what}.", words::three(value))
+    let sentence = match &most {
+        Some(Most { method, inlined, .. }) => {
+            format!("{} thread pool workers blocked on average: {method}{inlined} {what}.", words::three(value))
         }
-        None => "No worker of the thread pool waits in own code.".to_owned(),
+        None => "No worker of the thread pool waits in your code.".to_owned(),
     };
+    let own_method = most.map(|most| most.method);
     let evidence = if has_waits {
         format!(
             "SELECT own_method, source, sum(how_often) AS how_often, sum(total_ms) AS total_ms, max(longest_ms) AS longest_ms \

@@ -1,6 +1,5 @@
 //! Full collections stop the program instead of running beside it.
 
-use crate::findings::closer;
 use crate::findings::collections::Gc;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
@@ -10,10 +9,9 @@ use crate::subjects::collections::{NOT_BACKGROUND, NOT_DUMP, NOT_INDUCED};
 pub(super) const RULE: Rule = Rule {
     name: "blocking_full",
     title: "Gen 2 GCs block the program",
-    about: "Full collections stop the program instead of running beside it.",
-    measure: "Blocking collections of generation 2, divided by all of them that were not induced. At least five. Full \
-        collections that take less than 1 % of the time, and none 100 ms, are fine; a warning is possible from 5 % or \
-        500 ms on.",
+    about: "Gen 2 GCs stop the program instead of running beside it.",
+    measure: "Blocking gen 2 GCs, divided by all of them that were not induced. At least five. Gen 2 GCs that take \
+        less than 1 % of the time, and none 100 ms, are fine; a warning is possible from 5 % or 500 ms on.",
     unit: "share",
     info: 0.20,
     warning: 0.50,
@@ -21,21 +19,14 @@ pub(super) const RULE: Rule = Rule {
     needs: &["collections"],
     record: "gc",
     advice: "Leave concurrent GC on (`System.GC.Concurrent`), and give the process more memory if it is short.",
-    closer: closer::REPORT,
     causes: &["large_object_triggers", "induced", "leak", "growing_live_set", "high_memory_load"],
-    of_recording: false,
+    made_by: Some("profiler_collections"),
     evidence: Evidence { sections: &["collections"], sort: Some("pause") },
-    example: Example {
-        with: "habits/photos",
-        without: "habits/photos-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/photos", "habits/photos-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -43,11 +34,11 @@ fn judge(look: &Look<'_>) -> Judged {
     let full: Vec<&Gc> =
         picture.collections.of(*id).filter(|gc| gc.generation == Some(2) && !gc.is_dump && !gc.is_induced).collect();
     if full.len() < 5 {
-        return Judged::too_little(format!("{} full collections are too few.", full.len()));
+        return Judged::too_little(format!("{} gen 2 GCs are too few.", full.len()));
     }
     let blocking = full.iter().filter(|gc| !gc.is_background).count();
     let value = blocking as f64 / full.len() as f64;
-    let sentence = format!("{blocking} of {} full collections stopped the program.", full.len());
+    let sentence = format!("{blocking} of {} gen 2 GCs blocked the program.", full.len());
     let evidence =
         shared::collections(look, &format!("generation = 2 AND {NOT_BACKGROUND} AND {NOT_DUMP} AND {NOT_INDUCED}"));
     // What costs nothing is no matter.

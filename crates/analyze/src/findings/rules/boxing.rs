@@ -24,20 +24,14 @@ pub(super) const RULE: Rule = Rule {
     record: "allocations",
     advice: "Use generic collections (`List<int>`) and generic methods, and implement `IEquatable<T>` in keys.",
     closer: closer::ALLOCATIONS,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["stacks-allocations", "allocations", "collections"], sort: None },
-    example: Example {
-        with: "bugs/boxing",
-        without: "bugs/boxing-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Shop.Totals.Answer"),
-        subject: Some("System.Int32"),
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("bugs/boxing", "bugs/boxing-clean", Verdict::Warning)
+        .by("Shop.Totals.Answer")
+        .about("System.Int32"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 /// Types of values, which are objects only when they are boxed. Of other types some recordings say whether they are.
@@ -68,7 +62,7 @@ const VALUES: &[&str] = &[
 fn judge(look: &Look<'_>) -> Judged {
     let part = allocations::part(look, |site, kind, name, allocated| {
         let is_boxed = VALUES.contains(&name)
-            || look.picture.types.is_value(look.id, kind)
+            || look.picture.types.is_value(look.id, kind) == Some(true)
             || name.starts_with("System.ValueTuple`")
             || look.picture.sites.has(site, &[Is::Boxes]);
         if is_boxed { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
@@ -77,6 +71,22 @@ fn judge(look: &Look<'_>) -> Judged {
         return Judged::too_little(format!("{} samples of allocations are too few.", part.all_samples));
     }
     let (value, rate) = (part.share(), part.bytes / look.seconds().max(1e-9));
+    // A structure of the user is boxed where its objects are; without its element type it may be a class.
+    let unknown = allocations::part(look, |_, kind, name, allocated| {
+        let is_unknown =
+            words::is_own_type(name) && !name.ends_with(']') && look.picture.types.is_value(look.id, kind).is_none();
+        if is_unknown { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
+    });
+    let may_be = score(value + unknown.share(), RULE.info, RULE.warning);
+    let may_be = may_be.min(score(rate + unknown.bytes / look.seconds().max(1e-9), 1e6, 10e6));
+    if Verdict::of_score(score(value, RULE.info, RULE.warning)) == Verdict::Fine
+        && Verdict::of_score(may_be) > Verdict::Fine
+    {
+        return Judged::too_little(format!(
+            "Of {} of what is allocated it is not known whether it is boxed values: the recording does not have the element types.",
+            words::percent(unknown.share())
+        ));
+    }
     let of_type = part.type_name.as_ref().map_or(String::new(), |name| format!(", most of them {name}"));
     let sentence = format!(
         "Boxed values are {} of what is allocated, {} a second{of_type}{}.",
@@ -97,12 +107,16 @@ fn judge(look: &Look<'_>) -> Judged {
 #[cfg(test)]
 fn story(made: &mut crate::findings::story::Made, x: f64) {
     use crate::findings::story::allocation;
-    use tracequet_facts::fact::FactSink;
+    use tracequet_facts::fact::{FactSink, Type};
 
     let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
     let site = made.site(&["Shop.Totals.Sum()", "System.Text.StringBuilder.Append(char)"]);
     for n in 0..200 {
         let name = if part(n, 200) { "System.Int32" } else { "Shop.Line" };
         made.tables.add(&allocation(site, "sampled", name, "small"));
+    }
+    for (name, element_type) in [("System.Int32", 0x08), ("Shop.Line", 0x12)] {
+        let type_id = name.len() as u64;
+        made.tables.add(&Type { process_id: 7, type_id, name, element_type, ..Type::default() });
     }
 }

@@ -9,32 +9,25 @@ use crate::samples::median;
 pub(super) const RULE: Rule = Rule {
     name: "datas_cost",
     title: "DATAS spends more on GCs than it aims at",
-    about: "The collector of .NET 9 and later that adapts the number of its heaps (DATAS) has more to do than it aims at.",
+    about: "The GC of .NET 9 and later that adapts the number of its heaps (DATAS) has more to do than it aims at.",
     measure: "Median of the throughput cost that it measures (`SizeAdaptationTuning`). At least five measures. Without any, \
         it does not adapt, and the figure is 0.",
     unit: "share",
     info: 0.02,
     warning: 0.05,
-    source: "2 % is what [it aims at](https://learn.microsoft.com/dotnet/standard/garbage-collection/datas); 5 % \
-        tracequet's own.",
+    source: "2 % is what [it aims at](https://learn.microsoft.com/dotnet/standard/garbage-GC/datas); 5 % tracequet's \
+        own.",
     needs: &["collections"],
     record: "gc",
     advice: "Allocate less. If processors are free, try `System.GC.DynamicAdaptationMode` 0, which takes more memory.",
     closer: closer::ALLOCATIONS,
     causes: &["large_object_triggers", "induced", "boxing", "string_churn"],
-    of_recording: false,
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
-    example: Example {
-        with: "habits/datas",
-        without: "habits/datas-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/datas", "habits/datas-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 /// Measures that are needed.
@@ -43,18 +36,15 @@ const LEAST: usize = 5;
 fn judge(look: &Look<'_>) -> Judged {
     let costs = &look.process.throughput_costs;
     if look.picture.collections.of(look.id).next().is_none() {
-        return Judged::too_little("There are no collections.");
+        return Judged::too_little("There are no GCs.");
     }
     if (1..LEAST).contains(&costs.len()) {
-        return Judged::too_little(format!("The collector measured its cost {} times: too few.", costs.len()));
+        return Judged::too_little(format!("The GC measured its cost {} times: too few.", costs.len()));
     }
     let value = median(costs).unwrap_or_default() / 100.0;
     let sentence = match costs.is_empty() {
-        true => "The collector does not adapt the number of its heaps.".to_owned(),
-        false => format!(
-            "By its own measure the collector, which adapts the number of its heaps, takes {} of the time.",
-            words::percent(value)
-        ),
+        true => "DATAS is off: the GC does not adapt the number of its heaps.".to_owned(),
+        false => format!("By its own measure the GC (DATAS) takes {} of the time.", words::percent(value)),
     };
     let evidence = format!(
         "SELECT ts, gc_id, field, value FROM gc_tuning WHERE {} AND event_name = 'SizeAdaptationTuning' \

@@ -8,42 +8,35 @@ use crate::findings::score::score;
 use crate::findings::shared;
 use crate::findings::verdict::Verdict;
 use crate::findings::words;
-use crate::subjects::inlined::Inlined;
 
 pub(super) const RULE: Rule = Rule {
     name: "dies_in_gen2",
     title: "Objects die in gen 2 soon after they got there",
-    about: "Objects live just long enough to reach generation 2, and are dead when a full collection first looks: only \
-        such a collection could free them.",
-    measure: "Of the sampled objects that reached generation 2 and whose fate is known, the bytes of those that died there \
-        at the first full collection of their life, divided by the bytes of all. Those that no full collection looked \
-        at count as alive, so that the figure is the least. At least 2 MB that reached generation 2; below 1 MB a \
-        second of such objects it is fine, from 10 MB on a warning is possible. Full collections that take less than 1 \
-        % of the time, and none 100 ms, are fine; a warning is possible from 5 % or 500 ms on. The type and your \
-        method with the most of them are named.",
+    about: "Objects live just long enough to reach gen 2, and are dead when a gen 2 GC first looks: only such a GC \
+        could free them.",
+    measure: "Of the sampled objects that reached gen 2 and whose fate is known, the bytes of those that died there at \
+        the first gen 2 GC of their life, divided by the bytes of all. Those that no gen 2 GC looked at count as \
+        alive, so that the figure is the least. At least 2 MB that reached gen 2; below 1 MB a second of such objects \
+        it is fine, from 10 MB on a warning is possible. Gen 2 GCs that take less than 1 % of the time, and none 100 \
+        ms, are fine; a warning is possible from 5 % or 500 ms on. The type and your method with the most of them are \
+        named.",
     unit: "share",
     info: 0.30,
     warning: 0.60,
-    source: "limits tracequet's own.",
     needs: &["survivals"],
     record: "lifetimes",
     advice: "Keep less across an `await`, in queues and in batches, rent buffers from `ArrayPool<T>`, or let short-lived \
         caches hold plain values.",
     closer: closer::LIFETIMES,
     causes: &["large_object_triggers"],
-    of_recording: false,
     evidence: Evidence { sections: &["survival", "heap", "collections"], sort: None },
-    example: Example {
-        with: "habits/belt",
-        without: "habits/belt-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Depot.Parcel..ctor"),
-        subject: Some("System.Byte[]"),
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/belt", "habits/belt-clean", Verdict::Warning)
+        .by("Depot.Parcel..ctor")
+        .about("System.Byte[]"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 /// Bytes that have to reach generation 2 for a verdict.
@@ -52,17 +45,16 @@ const LEAST_BYTES: f64 = 2e6;
 fn judge(look: &Look<'_>) -> Judged {
     let sites = &look.picture.sites;
     if look.process.survivors.followed == 0 {
-        return Judged::too_little("No sampled object was followed from collection to collection.");
+        return Judged::too_little("No sampled object was followed from GC to GC.");
     }
     let all = look.picture.collections.of(look.id);
     let full: Vec<i64> = all.filter(|gc| gc.generation == Some(2)).map(|gc| gc.start_ns).collect();
     if full.is_empty() {
-        return Judged::too_little("There is no full collection.");
+        return Judged::too_little("There is no gen 2 GC.");
     }
-    let inlined = Inlined::of(look.process.sampled(), sites);
     let (rows, weight) = look.process.survivors.rows();
     let (mut reached, mut died) = (0.0, 0.0);
-    let mut methods: BTreeMap<&str, f64> = BTreeMap::new();
+    let mut dead: Vec<(u32, f64)> = Vec::new();
     let mut types: BTreeMap<u64, f64> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.reached == Some(2) && (row.is_dead || row.is_alive)) {
         let bytes = row.bytes * weight;
@@ -75,26 +67,23 @@ fn judge(look: &Look<'_>) -> Judged {
         }
         died += bytes;
         *types.entry(row.kind).or_default() += bytes;
-        if let Some(allocator) = inlined.allocator(sites, row.site, row.kind) {
-            *methods.entry(allocator.method).or_default() += bytes;
-        }
+        dead.push((row.site, bytes));
     }
     let is_enough = reached >= LEAST_BYTES;
     let value = if is_enough { died / reached } else { 0.0 };
     let rate = died / look.seconds().max(1e-9);
     let kind = types.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(kind, _)| kind);
     let subject = kind.and_then(|kind| look.picture.types.name(look.id, kind)).map(str::to_owned);
-    let method = methods.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(a.0)));
-    let own_method = method.map(|(method, _)| method.to_owned());
+    let most = sites.most(dead);
     let of_type = subject.as_ref().map_or(String::new(), |name| format!(", most of it {}", words::short(name, 80)));
-    let by = own_method.as_ref().map_or(String::new(), |method| format!(", most by {method}"));
+    let by = most.as_ref().map_or(String::new(), |most| format!(", most by {}{}", most.method, most.inlined));
     let sentence = match value > 0.0 {
         true => format!(
-            "{} of what reached generation 2 was dead at the first full collection, {} a second{of_type}{by}.",
+            "{} of what reached gen 2 was dead at the next gen 2 GC, {} a second{of_type}{by}.",
             words::percent(value),
             words::size(rate)
         ),
-        false => "Little that reaches generation 2 dies at the first full collection.".to_owned(),
+        false => "Little that reaches gen 2 dies at the next gen 2 GC.".to_owned(),
     };
     let evidence = format!(
         "SELECT coalesce(own_method, method) AS own_method, type_name, sum(promoted_bytes) AS promoted_bytes, \
@@ -105,7 +94,7 @@ fn judge(look: &Look<'_>) -> Judged {
     // Between rare full collections everything dies in generation 2, and costs nothing.
     let by_rate = score(rate, 1e6, 10e6);
     let at_most = Some(shared::cost_of_full(look).map_or(by_rate, |cost| cost.min(by_rate)));
-    let (subject, own_method) = if value > 0.0 { (subject, own_method) } else { (None, None) };
+    let (subject, own_method) = if value > 0.0 { (subject, most.map(|most| most.method)) } else { (None, None) };
     let followed = look.process.survivors.followed;
     Figure { value, rows: followed, at_most, subject, own_method, sentence, evidence }.into()
 }

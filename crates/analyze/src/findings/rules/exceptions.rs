@@ -24,20 +24,14 @@ pub(super) const RULE: Rule = Rule {
     record: "exceptions",
     advice: "Use `TryParse`, `TryGetValue` and the like, or check before, in place of throwing and catching.",
     closer: closer::EXCEPTIONS,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["exceptions"], sort: None },
-    example: Example {
-        with: "bugs/exceptions",
-        without: "bugs/exceptions-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Shop.Orders.Read"),
-        subject: Some("System.FormatException"),
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("bugs/exceptions", "bugs/exceptions-clean", Verdict::Warning)
+        .by("Shop.Orders.Read")
+        .about("System.FormatException"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -46,15 +40,16 @@ fn judge(look: &Look<'_>) -> Judged {
     let rows: u64 = process.exceptions.values().map(|thrown| thrown.count).sum();
     let most = process.exceptions.iter().max_by_key(|(key, thrown)| (thrown.count, Reverse(**key)));
     let subject = most.and_then(|((_, kind), _)| picture.text(*kind)).map(str::to_owned);
-    let own_method = most.and_then(|((site, _), _)| picture.sites.own_method(*site)).map(str::to_owned);
+    let method = most.and_then(|((site, _), _)| picture.sites.most([(*site, 1.0)]));
     let catcher = most.and_then(|(_, thrown)| picture.text(thrown.catcher));
-    let thrown = own_method.as_ref().map_or(String::new(), |method| format!(", most in {method}"));
+    let thrown = method.as_ref().map_or(String::new(), |most| format!(", most in {}{}", most.method, most.inlined));
     let caught = catcher.map_or(String::new(), |method| format!(", caught in {}", words::short(&named(method), 80)));
     let kind = subject.as_deref().unwrap_or("exceptions");
     let sentence = match rows {
         0 => "No exception was thrown.".to_owned(),
         _ => format!("{} exceptions a second in the worst five: {kind}{thrown}{caught}.", words::three(value)),
     };
+    let own_method = method.map(|most| most.method);
     let evidence = format!(
         "SELECT type_name, own_method, thrown_in, caught_in, sum(how_often) AS how_often, any_value(for_example) AS for_example \
          FROM exceptions WHERE {} GROUP BY ALL ORDER BY how_often DESC LIMIT 10",
@@ -105,7 +100,7 @@ mod tests {
             ("instance void [Shop] Shop.Orders+<Load>d__5::MoveNext()", "Shop.Orders.Load"),
             (
                 "instance int32 [Shop] Shop.Orders+<>c::<Load>b__0_2(class [System.Runtime]System.Action)",
-                "Shop.Orders.Load.<lambda>",
+                "Shop.Orders.Load.<lambda_2>",
             ),
             ("nothing like it", "nothing like it"),
         ] {

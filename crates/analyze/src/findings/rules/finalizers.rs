@@ -1,6 +1,5 @@
 //! Many objects live on only to be finalized.
 
-use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
 use crate::findings::verdict::Verdict;
@@ -11,30 +10,20 @@ pub(super) const RULE: Rule = Rule {
     name: "finalizers",
     title: "Many objects wait to be finalized",
     about: "Many objects live on only to be finalized.",
-    measure: "Objects a second that a collection kept alive for their finalizers, in the worst half minute. At least ten \
-        collections and five seconds.",
+    measure: "Objects a second that a GC kept alive for their finalizers, in the worst half minute. At least ten GCs \
+        and five seconds.",
     unit: "count/s",
     info: 1000.0,
     warning: 10000.0,
-    source: "limits tracequet's own.",
     needs: &["heap_sizes"],
     record: "gc",
     advice: "Dispose of them (`using`), so that `GC.SuppressFinalize` is called.",
-    closer: closer::REPORT,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
-    example: Example {
-        with: "habits/finalizers",
-        without: "habits/finalizers-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/finalizers", "habits/finalizers-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -46,13 +35,10 @@ fn judge(look: &Look<'_>) -> Judged {
         rows += 1;
     }
     if rows < shared::LEAST_COLLECTIONS || look.seconds() < 5.0 {
-        return Judged::too_little(format!(
-            "{rows} collections in {} are too few.",
-            words::time(look.recording_ns() as f64)
-        ));
+        return Judged::too_little(format!("{rows} GCs in {} are too few.", words::time(look.recording_ns() as f64)));
     }
     let value = windows.worst(look.recording_ns()) * 1e9;
-    let sentence = format!("{} objects a second live on only to be finalized.", words::three(value));
+    let sentence = format!("{} objects a second survive a GC only to be finalized.", words::three(value));
     let evidence = format!(
         "SELECT gc_id, start_ts, generation, finalization_promoted_count FROM gc WHERE {} AND finalization_promoted_count > 0 \
          ORDER BY finalization_promoted_count DESC LIMIT 20",

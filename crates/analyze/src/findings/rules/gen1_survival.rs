@@ -10,33 +10,25 @@ use crate::findings::words;
 pub(super) const RULE: Rule = Rule {
     name: "gen1_survival",
     title: "Most of gen 1 survives into gen 2",
-    about: "What is in generation 1 lives on, so that it fails as the place where short lives end.",
-    measure: "Bytes of generation 1 that survived collections of generation 1, divided by its objects at their start. At \
-        least ten; below 1 MB a second it is fine, from 10 MB on a warning is possible. Within ten seconds there is no \
-        warning: what a program keeps, it makes when it starts.",
+    about: "What is in gen 1 lives on, so that it fails as the place where short lives end.",
+    measure: "Bytes of gen 1 that survived gen 1 GCs, divided by its objects at their start. At least ten; below 1 MB \
+        a second it is fine, from 10 MB on a warning is possible. Within ten seconds there is no warning: what a \
+        program keeps, it makes when it starts.",
     unit: "share",
     info: 0.50,
     warning: 0.80,
-    source: "limits tracequet's own.",
     needs: &["collections"],
     record: "gc",
     advice: "Keep objects for less time: less across an `await`, in queues and in batches; or for good, in a cache with a \
         bound.",
     closer: closer::RECORD_LIFETIMES,
     causes: &["leak", "growing_live_set"],
-    of_recording: false,
     evidence: Evidence { sections: &["survival", "heap", "collections"], sort: None },
-    example: Example {
-        with: "habits/grows",
-        without: "habits/grows-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/grows", "habits/grows-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 /// Seconds without which there is no warning: what a program keeps, it makes when it starts, and all of that lives on.
@@ -52,16 +44,13 @@ fn judge(look: &Look<'_>) -> Judged {
         rows += 1;
     }
     if rows < shared::LEAST_COLLECTIONS || objects <= 0.0 {
-        return Judged::too_little(format!("{rows} collections of generation 1 are too few."));
+        return Judged::too_little(format!("{rows} gen 1 GCs are too few."));
     }
     // More than all survive when objects came in meanwhile.
     let value = (survived / objects).min(1.0);
     let rate = survived / look.seconds().max(1e-9);
-    let sentence = format!(
-        "{} of what was in generation 1 survived into generation 2, {} a second.",
-        words::percent(value),
-        words::size(rate)
-    );
+    let sentence =
+        format!("{} of what was in gen 1 survived into gen 2, {} a second.", words::percent(value), words::size(rate));
     let evidence = format!(
         "SELECT g.gc_id, g.start_ts, sum(h.object_before_bytes) AS object_bytes, \
          sum(h.pinned_survived_bytes + h.other_survived_bytes) AS survived_bytes FROM gc g JOIN gc_heap_generation h \

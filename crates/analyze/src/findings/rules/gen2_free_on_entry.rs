@@ -1,6 +1,5 @@
 //! Background collections begin though much of generation 2 is free.
 
-use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
 use crate::findings::verdict::Verdict;
@@ -9,10 +8,10 @@ use crate::findings::words;
 pub(super) const RULE: Rule = Rule {
     name: "gen2_free_on_entry",
     title: "Background GCs start while much of gen 2 is free",
-    about: "Background collections begin though much of generation 2 is free.",
-    measure: "Free bytes of generation 2, divided by its size, when background collections begin. At least three, and 10 MB. \
-        Full collections that take less than 1 % of the time, and none 100 ms, are fine; a warning is possible from 5 \
-        % or 500 ms on.",
+    about: "Background GCs begin though much of gen 2 is free.",
+    measure: "Free bytes of gen 2, divided by its size, when background GCs begin. At least three, and 10 MB. Gen 2 \
+        GCs that take less than 1 % of the time, and none 100 ms, are fine; a warning is possible from 5 % or 500 ms \
+        on.",
     unit: "share",
     info: 0.15,
     warning: 0.70,
@@ -20,21 +19,14 @@ pub(super) const RULE: Rule = Rule {
     needs: &["collections"],
     record: "gc",
     advice: "Take away what else starts them: allocations of large objects, and `GC.Collect`.",
-    closer: closer::REPORT,
     causes: &["large_object_triggers", "induced", "leak", "growing_live_set"],
-    of_recording: false,
+    made_by: Some("profiler_collections"),
     evidence: Evidence { sections: &["heap", "collections"], sort: None },
-    example: Example {
-        with: "habits/holes",
-        without: "habits/holes-clean",
-        verdict: Verdict::Info,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/holes", "habits/holes-clean", Verdict::Info),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -48,12 +40,12 @@ fn judge(look: &Look<'_>) -> Judged {
     }
     if rows < 3 || size < rows as f64 * 10e6 {
         return Judged::too_little(format!(
-            "{rows} background collections of {} of generation 2 are too little.",
+            "{rows} background GCs with {} of gen 2 are too little.",
             words::size(size / rows.max(1) as f64)
         ));
     }
     let value = free / size;
-    let sentence = format!("When background collections began, {} of generation 2 was free.", words::percent(value));
+    let sentence = format!("When background GCs began, {} of gen 2 was free.", words::percent(value));
     let evidence = format!(
         "SELECT g.gc_id, g.start_ts, g.reason, sum(h.size_before_bytes) AS size_bytes, \
          sum(h.free_list_before_bytes + h.free_object_before_bytes) AS free_bytes FROM gc g JOIN gc_heap_generation h \

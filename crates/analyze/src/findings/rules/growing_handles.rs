@@ -11,13 +11,12 @@ use crate::samples::median;
 pub(super) const RULE: Rule = Rule {
     name: "growing_handles",
     title: "GC handles are taken and not freed",
-    about: "Handles of the collector (`GCHandle`, pinned and weak references, timers and native callbacks use them) are \
-        taken and not freed.",
-    measure: "Growth of the number of handles along the line of least squares through all collections, divided by the \
-        median; no more than twice the growth of the later half. At least ten collections over five seconds, a line \
-        that explains 80 % of the differences, and growth by 1,000 handles; else 0 or no verdict. Within ten seconds \
-        there is no warning. `tracequet collect --for gc-verbose` records which handles were created, of which kind, \
-        and by whom.",
+    about: "GC handles (`GCHandle`, pinned and weak references, timers and native callbacks use them) are taken and \
+        not freed.",
+    measure: "Growth of the number of handles along the line of least squares through all GCs, divided by the median; \
+        no more than twice the growth of the later half. At least ten GCs over five seconds, a line that explains 80 % \
+        of the differences, and growth by 1,000 handles; else 0 or no verdict. Within ten seconds there is no warning. \
+        `tracequet collect --for gc-verbose` records which handles were created, of which kind, and by whom.",
     unit: "share",
     info: 0.20,
     warning: 1.0,
@@ -26,20 +25,12 @@ pub(super) const RULE: Rule = Rule {
     record: "gc",
     advice: "Call `Free` on each `GCHandle`, and dispose of timers and of objects that wrap native callbacks.",
     closer: closer::RECORD_HANDLES,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
-    example: Example {
-        with: "habits/handles",
-        without: "habits/handles-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/handles", "habits/handles-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 /// Handles of growth that are no matter.
@@ -57,7 +48,7 @@ fn judge(look: &Look<'_>) -> Judged {
         _ => 0.0,
     };
     if (points.len() as u64) < shared::LEAST_COLLECTIONS || span < LEAST_SPAN {
-        return Judged::too_little(format!("{} collections in {} are too few.", points.len(), words::time(span)));
+        return Judged::too_little(format!("{} GCs in {} are too few.", points.len(), words::time(span)));
     }
     let (line, growth) = Line::and_lasting_growth(&points);
     let middle = median(&points.iter().map(|point| point.1).collect::<Vec<_>>()).unwrap_or_default();
@@ -66,7 +57,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let (first, last) = (points.first().map_or(0.0, |p| p.1), points.last().map_or(0.0, |p| p.1));
     let sentence = match value > 0.0 {
         true => format!("Handles grew from {first:.0} to {last:.0} in {}.", words::time(span)),
-        false => format!("The number of handles does not grow steadily over {} collections.", points.len()),
+        false => format!("The number of handles does not grow steadily over {} GCs.", points.len()),
     };
     let evidence = format!(
         "SELECT gc_id, start_ts, handle_count FROM gc WHERE {} AND handle_count IS NOT NULL ORDER BY start_ts LIMIT 100",

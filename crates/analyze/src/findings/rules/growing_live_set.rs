@@ -11,37 +11,30 @@ use crate::samples::median;
 pub(super) const RULE: Rule = Rule {
     name: "growing_live_set",
     title: "The live heap keeps growing",
-    about: "What full collections find alive grows from one to the next: a leak, or a cache without a bound.",
-    measure: "Growth along the line of least squares through the bytes that full collections found alive (generations 2, \
-        large and pinned objects), divided by their median. The smaller of the growth over all collections and of \
-        twice the growth over the later half, because caches fill at the start. At least five full collections over \
-        five seconds, a line that explains 80 % of the differences, and growth of 4 MB; else 0 or no verdict. With \
-        fewer full collections, a steady growth of generation 2 and large objects by 20 MB is worth a look, and no \
-        warning: what is in them may be dead. Within ten seconds there is no warning: programs grow when they start. \
-        `leak` names what grows. With a heap dump in the recording (`--heap-at-end`) `explain` names what holds the \
-        type of `leak`, or else the type of your own that retains most.",
+    about: "What gen 2 GCs find alive grows from one to the next: a leak, or a cache without a bound.",
+    measure: "Growth along the line of least squares through the bytes that gen 2 GCs found alive (gen 2, LOH and \
+        POH), divided by their median. The smaller of the growth over all GCs and of twice the growth over the later \
+        half, because caches fill at the start. At least five gen 2 GCs over five seconds, a line that explains 80 % \
+        of the differences, and growth of 4 MB; else 0 or no verdict. With fewer gen 2 GCs, a steady growth of gen 2 \
+        and the LOH by 20 MB is worth a look, and no warning: what is in them may be dead. Within ten seconds there is \
+        no warning: programs grow when they start. `leak` names what grows. With a heap dump in the recording \
+        (`--heap-at-end`) `explain` names what holds the type of `leak`, or else the type of your own that retains \
+        most.",
     unit: "share",
     info: 0.10,
     warning: 0.50,
-    source: "[mem-doc](https://github.com/Maoni0/mem-doc) (generation 2 promoted bytes); limits tracequet's own.",
+    source: "[mem-doc](https://github.com/Maoni0/mem-doc) (gen 2 promoted bytes); limits tracequet's own.",
     needs: &["heap_sizes"],
     record: "gc",
     advice: "Give caches and dictionaries a bound, unsubscribe from static events, and dispose of timers.",
     closer: closer::HEAP_OF_TYPE,
     causes: &["leak"],
-    of_recording: false,
     evidence: Evidence { sections: &["stacks-live", "retained", "survival", "collections"], sort: None },
-    example: Example {
-        with: "habits/grows",
-        without: "habits/grows-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/grows", "habits/grows-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 /// Full collections that are needed, and bytes of growth: a line through few points or little growth says nothing.
@@ -73,7 +66,7 @@ fn judge(look: &Look<'_>) -> Judged {
         _ => 0.0,
     };
     if points.len() >= LEAST && span(&points) < LEAST_SPAN {
-        return Judged::too_little("The full collections are within five seconds: every program grows when it starts.");
+        return Judged::too_little("The gen 2 GCs are within five seconds: every program grows when it starts.");
     }
     if points.len() < LEAST
         && let Some(figure) = old_generation(look, points.len())
@@ -81,10 +74,8 @@ fn judge(look: &Look<'_>) -> Judged {
         return figure.into();
     }
     if points.len() < LEAST {
-        let why = format!(
-            "There are {} full collections, and {LEAST} are needed to see whether the live set grows.",
-            points.len()
-        );
+        let why =
+            format!("There are {} gen 2 GCs, and {LEAST} are needed to see whether the live set grows.", points.len());
         return Judged::too_little(why);
     }
     let middle = median(&points.iter().map(|point| point.1).collect::<Vec<_>>()).unwrap_or_default();
@@ -95,12 +86,12 @@ fn judge(look: &Look<'_>) -> Judged {
     let (first, last) = (points.first().map_or(0.0, |p| p.1), points.last().map_or(0.0, |p| p.1));
     let sentence = match value > 0.0 {
         true => format!(
-            "The live set grew from {} to {} over {} full collections.",
+            "The live set grew from {} to {} over {} gen 2 GCs.",
             words::size(first),
             words::size(last),
             points.len()
         ),
-        false => format!("The live set does not grow steadily over {} full collections.", points.len()),
+        false => format!("The live set does not grow steadily over {} gen 2 GCs.", points.len()),
     };
     let evidence = evidence(look);
     let at_most = (span(&points) < WARM_SPAN).then_some(60.0);
@@ -123,7 +114,7 @@ fn old_generation(look: &Look<'_>, full: usize) -> Option<Figure> {
         return None;
     }
     let sentence = format!(
-        "Generation 2 and large objects grew from {} to {}, with {full} full collections: too few to see what of it lives.",
+        "Gen 2 and the LOH grew from {} to {}, with {full} gen 2 GCs: too few to see what of it lives.",
         words::size(first),
         words::size(last)
     );

@@ -1,14 +1,13 @@
 //! The machine, or the container, has little memory left.
 
-use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::verdict::Verdict;
 
 pub(super) const RULE: Rule = Rule {
     name: "high_memory_load",
     title: "Memory is nearly used up",
-    about: "The machine or the container has little memory left, and the collector works harder.",
-    measure: "The highest memory load that a collection measured.",
+    about: "The machine or the container has little memory left, and the GC works harder.",
+    measure: "The highest memory load that a GC measured.",
     unit: "share",
     info: 0.80,
     warning: 0.90,
@@ -16,29 +15,20 @@ pub(super) const RULE: Rule = Rule {
     needs: &["collections"],
     record: "gc",
     advice: "Give the machine or container more memory, or set `System.GC.HeapHardLimit` and `System.GC.ConserveMemory`.",
-    closer: closer::REPORT,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
-    example: Example {
-        with: "habits/cache",
-        without: "habits/cache-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/cache", "habits/cache-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
     let loads: Vec<u64> = look.picture.collections.of(look.id).filter_map(|gc| gc.memory_load).collect();
     let rows = loads.len() as u64;
-    let Some(most) = loads.into_iter().max() else { return Judged::too_little("No collection says it.") };
+    let Some(most) = loads.into_iter().max() else { return Judged::too_little("No GC says it.") };
     let value = most as f64 / 100.0;
-    let sentence = format!("Up to {most} % of the memory was in use, as the collector measures it.");
+    let sentence = format!("Up to {most} % of the memory was in use, as the GC measures it.");
     let evidence = format!(
         "SELECT gc_id, start_ts, memory_load_percent FROM gc WHERE {} AND memory_load_percent IS NOT NULL \
          ORDER BY memory_load_percent DESC LIMIT 20",

@@ -1,17 +1,14 @@
 //! The program asks for collections.
 
-use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
 use crate::findings::verdict::Verdict;
-use std::collections::BTreeMap;
-
 pub(super) const RULE: Rule = Rule {
     name: "induced",
     title: "GCs are induced",
-    about: "The program asks for collections: `GC.Collect`.",
-    measure: "Collections with a reason that begins with `Induced`, divided by all; those that list the heap for a dump are \
-        left out. Of fewer than ten collections there is no warning. The query names who asked.",
+    about: "The program induces GCs: `GC.Collect`, or memory pressure that it reports.",
+    measure: "GCs with a reason that begins with `Induced`, divided by all; those that list the heap for a dump are \
+        left out. Of fewer than ten GCs there is no warning. The query names who asked.",
     unit: "share",
     info: 0.0,
     warning: 0.50,
@@ -19,43 +16,33 @@ pub(super) const RULE: Rule = Rule {
     needs: &["collections"],
     record: "gc",
     advice: "Take the calls of `GC.Collect` and `GC.AddMemoryPressure` out: the GC knows when it is worth it.",
-    closer: closer::REPORT,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["collections"], sort: Some("reason") },
-    example: Example {
-        with: "habits/induced",
-        without: "habits/induced-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Depot.Cleaning.After"),
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/induced", "habits/induced-clean", Verdict::Warning).by("Depot.Cleaning.After"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
     let Look { picture, id, .. } = look;
     let (mut all, mut induced) = (0u64, 0u64);
-    let mut methods: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut sites: Vec<(u32, f64)> = Vec::new();
     // Collections that list the heap were requested by the recorder, not by the program.
     for gc in picture.collections.of(*id).filter(|gc| !gc.is_dump) {
         all += 1;
         if gc.is_induced {
             induced += 1;
-            if let Some(method) = picture.sites.own_method(gc.trigger_site) {
-                *methods.entry(method).or_default() += 1;
-            }
+            sites.push((gc.trigger_site, 1.0));
         }
     }
     if all == 0 {
-        return Judged::too_little("There are no collections.");
+        return Judged::too_little("There are no GCs.");
     }
-    let own_method = methods.into_iter().max_by_key(|(_, count)| *count).map(|(method, _)| method.to_owned());
-    let by = own_method.as_ref().map_or(String::new(), |method| format!(", most by {method}"));
-    let sentence = format!("{induced} of {all} collections were asked for{by}.");
+    let most = picture.sites.most(sites);
+    let by = most.as_ref().map_or(String::new(), |most| format!(", most by {}{}", most.method, most.inlined));
+    let sentence = format!("{induced} of {all} GCs were induced (GC.Collect or memory pressure){by}.");
+    let own_method = most.map(|most| most.method);
     let evidence = format!(
         "SELECT g.gc_id, g.start_ts, g.generation, g.reason, g.pause_ns / 1e6 AS pause_ms, s.own_method FROM gc g \
          LEFT JOIN site s ON s.trace_id = g.trace_id AND s.callsite_id = g.trigger_callsite_id \

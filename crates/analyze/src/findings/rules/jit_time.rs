@@ -15,26 +15,20 @@ pub(super) const RULE: Rule = Rule {
     unit: "share",
     info: 0.05,
     warning: 0.20,
-    source: "limits tracequet's own.",
     needs: &["compilations"],
     record: "jit",
     advice: "Publish with `PublishReadyToRun`, and keep what makes code at run time: compiled regular expressions, \
         expression trees, serializers.",
     closer: closer::COMPILATIONS,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["jit", "stacks-jit"], sort: None },
     example: Example {
-        with: "habits/formulas",
-        without: "habits/formulas-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
         unrecorded: Some("habits/handles"),
+        ..Example::of("habits/formulas", "habits/formulas-clean", Verdict::Warning)
     },
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -62,7 +56,7 @@ fn judge(look: &Look<'_>) -> Judged {
     // What is compiled when a program starts is over in the second half.
     let value = total.min(later.saturating_mul(2)) as f64 / look.recording_ns() as f64;
     let sentence = format!(
-        "{} methods were compiled in {} of threads, of that {} in the second half of the time: {} of it.",
+        "{} methods were compiled in {} of thread time, {} of it in the second half of the recording ({}).",
         all.len(),
         words::time(total as f64),
         words::time(later as f64),

@@ -2,6 +2,7 @@
 
 use crate::findings::allocations;
 use crate::findings::closer;
+use crate::findings::collections::Gc;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
 use crate::findings::verdict::Verdict;
@@ -9,9 +10,9 @@ use crate::findings::verdict::Verdict;
 pub(super) const RULE: Rule = Rule {
     name: "large_object_triggers",
     title: "Large objects trigger GCs",
-    about: "Objects of 85,000 bytes and more make the collector run, each time over the whole heap.",
-    measure: "Collections with the reason `AllocLarge` or `OutOfSpaceLOH`, divided by all. At least ten collections. The \
-        type and your method with the most bytes of large objects are named.",
+    about: "Objects of 85,000 bytes and more make the GC run, each time over the whole heap.",
+    measure: "GCs with the reason `AllocLarge` or `OutOfSpaceLOH`, divided by all. At least ten GCs. The type and your \
+        method that triggered most of them are named.",
     unit: "share",
     info: 0.10,
     warning: 0.50,
@@ -20,42 +21,44 @@ pub(super) const RULE: Rule = Rule {
     record: "gc,allocations",
     advice: "Rent arrays from `ArrayPool<T>`, keep a buffer, or work in pieces below 85,000 bytes.",
     closer: closer::ALLOCATIONS,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["stacks-allocations", "allocations", "collections"], sort: None },
-    example: Example {
-        with: "bugs/large",
-        without: "bugs/large-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Shop.Pictures.Answer"),
-        subject: Some("System.Byte[]"),
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("bugs/large", "bugs/large-clean", Verdict::Warning)
+        .by("Shop.Pictures.Answer")
+        .about("System.Byte[]"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
     let Look { picture, id, .. } = look;
-    let (mut all, mut large) = (0u64, 0u64);
-    for gc in picture.collections.of(*id) {
-        all += 1;
-        large += u64::from(matches!(picture.text(gc.reason), Some("AllocLarge" | "OutOfSpaceLOH")));
-    }
+    let is_large = |gc: &&Gc| matches!(picture.text(gc.reason), Some("AllocLarge" | "OutOfSpaceLOH"));
+    let all = picture.collections.of(*id).count() as u64;
+    let large: Vec<&Gc> = picture.collections.of(*id).filter(is_large).collect();
     if all < shared::LEAST_COLLECTIONS {
-        return Judged::too_little(format!("{all} collections are too few."));
+        return Judged::too_little(format!("{all} GCs are too few."));
     }
-    let value = large as f64 / all as f64;
-    let part = allocations::part(look, |_, _, _, allocated| (allocated.large_bytes, allocated.large_samples));
-    let of_type = part.type_name.as_ref().map_or(String::new(), |name| format!(" {name}"));
-    let sentence = format!("{large} of {all} collections were for large objects{of_type}{}.", part.by());
+    let value = large.len() as f64 / all as f64;
+    let sites = &picture.sites;
+    // The stack of the allocation for which a collection was started. Who allocates most large objects may be another one.
+    let most = sites.most(large.iter().map(|gc| (gc.trigger_site, 1.0)));
+    let is_its = |site: u32| most.as_ref().is_none_or(|most| sites.own_method(site) == Some(&most.method));
+    let part = allocations::part(look, |site, _, _, allocated| match is_its(site) {
+        true => (allocated.large_bytes, allocated.large_samples),
+        false => (0.0, 0),
+    });
+    let of_type = part.type_name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
+    let by = most.as_ref().map_or(String::new(), |most| format!(", most by {}{}", most.method, most.inlined));
+    let sentence = format!("{} of {all} GCs were triggered by LOH allocations{by}{of_type}.", large.len());
     let evidence = format!(
-        "SELECT reason, generation, count(*) AS collections, sum(pause_ns) / 1e6 AS pause_ms FROM gc WHERE {} \
+        "SELECT g.reason, g.generation, s.own_method, count(*) AS collections, sum(g.pause_ns) / 1e6 AS pause_ms FROM gc g \
+         LEFT JOIN site s ON s.trace_id = g.trace_id AND s.callsite_id = g.trigger_callsite_id WHERE {} \
          GROUP BY ALL ORDER BY collections DESC",
-        look.of_process
+        look.of("g")
     );
-    let (subject, own_method) = if large > 0 { (part.type_name, part.own_method) } else { (None, None) };
+    let own_method = most.map(|most| most.method);
+    let subject = part.type_name.filter(|_| !large.is_empty());
     Figure { value, rows: all, subject, own_method, sentence, evidence, ..Figure::default() }.into()
 }
 
@@ -63,10 +66,22 @@ fn judge(look: &Look<'_>) -> Judged {
 #[cfg(test)]
 fn story(made: &mut crate::findings::story::Made, x: f64) {
     use crate::findings::story::allocation;
-    use tracequet_facts::fact::FactSink;
+    use tracequet_facts::fact::{FactSink, Gc};
 
     let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
-    let site = made.site(&["Shop.Pictures.Draw()"]);
-    (1..=20).for_each(|n| made.gc(n, 2, if part(n - 1, 20) { "AllocLarge" } else { "AllocSmall" }, "background"));
-    made.tables.add(&allocation(site, "tick", "System.Byte[]", "large"));
+    // Most large objects are of one method, and another one makes the collector run.
+    let (draw, load) = (made.site(&["Shop.Pictures.Draw()"]), made.site(&["Shop.Pictures.Load()"]));
+    for gc_id in 1..=20 {
+        let row = Gc {
+            gc_id,
+            process_id: 7,
+            generation: Some(2),
+            reason: Some(if part(gc_id - 1, 20) { "AllocLarge" } else { "AllocSmall" }),
+            trigger_callsite_id: if part(gc_id - 1, 20) { load } else { draw },
+            ..Gc::default()
+        };
+        made.tables.add(&row);
+    }
+    (0..3).for_each(|_| made.tables.add(&allocation(draw, "tick", "System.Byte[]", "large")));
+    made.tables.add(&allocation(load, "tick", "System.Char[]", "large"));
 }

@@ -17,48 +17,38 @@ pub(super) const RULE: Rule = Rule {
     unit: "share",
     info: 0.05,
     warning: 0.20,
-    source: "limits tracequet's own.",
     needs: &["contentions"],
     record: "contention",
     advice: "Do less while the lock is held, and nothing that waits; or give each part of the data its own lock.",
     closer: closer::LOCKS,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["stacks-locks", "locks"], sort: None },
-    example: Example {
-        with: "bugs/convoy",
-        without: "bugs/convoy-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Shop.Stock.Answer"),
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("bugs/convoy", "bugs/convoy-clean", Verdict::Warning).by("Shop.Stock.Answer"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
     let sites = &look.picture.sites;
-    let mut locks: BTreeMap<u64, (Windows, BTreeMap<&str, f64>, u64)> = BTreeMap::new();
+    let mut locks: BTreeMap<u64, (Windows, Vec<(u32, f64)>, u64)> = BTreeMap::new();
     for ((lock, site), load) in &look.process.locks {
         // Before .NET 8 the lock is not known: the place stands for it.
         let key = if *lock == 0 { u64::from(*site) } else { *lock };
-        let (windows, methods, count) = locks.entry(key).or_default();
+        let (windows, waits, count) = locks.entry(key).or_default();
         windows.join(&load.times);
         *count += load.count;
-        if let Some(method) = sites.own_method(*site) {
-            *methods.entry(method).or_default() += load.times.total;
-        }
+        waits.push((*site, load.times.total));
     }
     let recording_ns = look.recording_ns();
     let worst = locks.iter().map(|(lock, of)| (*lock, of.0.worst(recording_ns), of));
-    let Some((lock, value, (_, methods, count))) = worst.max_by(|a, b| a.1.total_cmp(&b.1)) else {
+    let Some((lock, value, (_, waits, count))) = worst.max_by(|a, b| a.1.total_cmp(&b.1)) else {
         let evidence = format!("SELECT * FROM contention_by_site WHERE {} LIMIT 10", look.of_process);
         return Figure { sentence: "No thread waited for a lock.".into(), evidence, ..Figure::default() }.into();
     };
-    let own_method = methods.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(method, _)| (*method).to_owned());
-    let at = own_method.as_ref().map_or(String::new(), |method| format!(" in {method}"));
+    let most = sites.most(waits.iter().copied());
+    let at = most.as_ref().map_or(String::new(), |most| format!(" in {}{}", most.method, most.inlined));
+    let own_method = most.map(|most| most.method);
     let sentence = format!("Threads waited {count} times for one lock{at}: {} of the time.", words::percent(value));
     let evidence = format!(
         "SELECT own_method, sum(how_often) AS how_often, sum(total_ms) AS total_ms, max(longest_ms) AS longest_ms, \

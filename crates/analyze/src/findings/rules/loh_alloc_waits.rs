@@ -1,7 +1,5 @@
 //! Threads that allocate large objects wait for a background collection.
 
-use std::collections::BTreeMap;
-
 use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::verdict::Verdict;
@@ -10,8 +8,8 @@ use crate::findings::words;
 pub(super) const RULE: Rule = Rule {
     name: "loh_alloc_waits",
     title: "Allocations of large objects wait for a background GC",
-    about: "Threads that allocate large objects have to wait until a background collection is further, because large \
-        objects grow too much meanwhile.",
+    about: "Threads that allocate large objects have to wait until a background GC is further, because large objects \
+        grow too much meanwhile.",
     measure: "The longest of these waits (`gc_allocation_wait`, of large and pinned objects).",
     unit: "ns",
     info: 2e8,
@@ -22,19 +20,13 @@ pub(super) const RULE: Rule = Rule {
     advice: "Reuse large arrays (`ArrayPool<T>`), or make them smaller than 85,000 bytes.",
     closer: closer::ALLOCATIONS,
     causes: &["large_object_triggers", "leak", "growing_live_set"],
-    of_recording: false,
+    made_by: Some("profiler_collections"),
     evidence: Evidence { sections: &["stacks-allocations", "collections"], sort: Some("pause") },
-    example: Example {
-        with: "habits/large-waits",
-        without: "habits/large-waits-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Depot.Photos.Develop"),
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/large-waits", "habits/large-waits-clean", Verdict::Warning).by("Depot.Photos.Develop"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -51,18 +43,13 @@ fn judge(look: &Look<'_>) -> Judged {
         let sentence = "No thread waited to allocate a large object.".to_owned();
         return Figure { sentence, evidence, ..Figure::default() }.into();
     }
-    let mut methods: BTreeMap<&str, f64> = BTreeMap::new();
-    for (site, load) in waits {
-        if let Some(method) = sites.own_method(*site) {
-            *methods.entry(method).or_default() += load.times.total;
-        }
-    }
-    let own_method = methods.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(method, _)| (*method).to_owned());
-    let at = own_method.as_ref().map_or(String::new(), |method| format!(", most in {method}"));
+    let most = sites.most(waits.iter().map(|(site, load)| (*site, load.times.total)));
+    let at = most.as_ref().map_or(String::new(), |most| format!(", most in {}{}", most.method, most.inlined));
+    let own_method = most.map(|most| most.method);
     let times = if rows == 1 { "once".to_owned() } else { format!("{rows} times") };
     let total: f64 = waits.values().map(|load| load.times.total).sum();
     let sentence = format!(
-        "Threads that allocate large objects waited {times} for a background collection{at}: up to {}, {} in all.",
+        "Threads that allocate large objects waited {times} for a background GC{at}: up to {}, {} in all.",
         words::time(value),
         words::time(total)
     );

@@ -10,31 +10,23 @@ pub(super) const RULE: Rule = Rule {
     name: "loh_free",
     title: "The LOH is fragmented",
     about: "There is much free memory between large objects, and new ones do not fit into it.",
-    measure: "Free bytes among large objects, divided by their size, when full collections begin; behind a collection it \
-        would be what was garbage before. At least three full collections; collections with less than 50 MB are left \
-        out. Below 50 MB of free bytes it is fine, from 500 MB on a warning is possible.",
+    measure: "Free bytes of the LOH, divided by its size, when gen 2 GCs begin; behind a GC it would be what was \
+        garbage before. At least three gen 2 GCs; GCs with less than 50 MB are left out. Below 50 MB of free bytes it \
+        is fine, from 500 MB on a warning is possible.",
     unit: "share",
     info: 0.30,
     warning: 0.50,
-    source: "limits tracequet's own.",
     needs: &["collections"],
     record: "gc",
     advice: "Use large buffers of one size again (`ArrayPool<T>`). `System.GC.ConserveMemory` makes the GC compact them.",
     closer: closer::ALLOCATIONS,
     causes: &["large_object_triggers"],
-    of_recording: false,
     evidence: Evidence { sections: &["heap", "collections"], sort: None },
-    example: Example {
-        with: "habits/large-holes",
-        without: "habits/large-holes-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/large-holes", "habits/large-holes-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 /// Bytes of large objects and free memory between them from which on it matters, and full collections that are needed.
@@ -54,17 +46,13 @@ fn judge(look: &Look<'_>) -> Judged {
         }
     }
     if seen < LEAST {
-        return Judged::too_little(format!("{seen} full collections are too few."));
+        return Judged::too_little(format!("{seen} gen 2 GCs are too few."));
     }
     let is_enough = rows >= LEAST && size > 0.0;
     let (value, mean) = if is_enough { (free / size, free / rows as f64) } else { (0.0, 0.0) };
     let sentence = match is_enough {
-        true => format!(
-            "When full collections began, {} of the memory of large objects was free, {} of it.",
-            words::percent(value),
-            words::size(mean)
-        ),
-        false => "Large objects take less than 50 MB.".to_owned(),
+        true => format!("When gen 2 GCs began, {} of the LOH was free ({}).", words::percent(value), words::size(mean)),
+        false => "The LOH takes less than 50 MB.".to_owned(),
     };
     let evidence = format!(
         "SELECT g.gc_id, g.start_ts, g.reason, sum(h.size_before_bytes) AS size_bytes, \

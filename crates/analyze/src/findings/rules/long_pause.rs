@@ -1,6 +1,5 @@
 //! A collection stopped the program for long.
 
-use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
 use crate::findings::verdict::Verdict;
@@ -10,8 +9,8 @@ use crate::subjects::pauses::Pauses;
 pub(super) const RULE: Rule = Rule {
     name: "long_pause",
     title: "A GC paused the program for long",
-    about: "A collection stopped the program for long.",
-    measure: "The longest pause for a collection. The query has the bytes that were promoted: where they do not explain the \
+    about: "A GC stopped the program for long.",
+    measure: "The longest pause for a GC. The query has the bytes that were promoted: where they do not explain the \
         pause, it is the time until threads had stopped, or the processor was taken away.",
     unit: "ns",
     info: 2e8,
@@ -21,21 +20,14 @@ pub(super) const RULE: Rule = Rule {
     record: "gc",
     advice: "Keep fewer objects alive and allocate fewer large ones; where few bytes were promoted, look for what took the \
         processor or held threads up.",
-    closer: closer::REPORT,
     causes: &["slow_suspension", "large_object_triggers", "induced", "leak", "growing_live_set"],
-    of_recording: false,
+    made_by: Some("profiler_collections"),
     evidence: Evidence { sections: &["collections"], sort: Some("pause") },
-    example: Example {
-        with: "habits/unstoppable",
-        without: "habits/unstoppable-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: Some("gc_id "),
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/unstoppable", "habits/unstoppable-clean", Verdict::Warning).about("gc_id "),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -43,12 +35,9 @@ fn judge(look: &Look<'_>) -> Judged {
     let Some(pause) = longest else { return Judged::too_little("There are no pauses.") };
     let value = pause.duration_ns as f64;
     let suspend = pause.suspend_ns as f64;
-    let why = if suspend * 2.0 > value {
-        format!(", {} of it until all threads had stopped", words::time(suspend))
-    } else {
-        String::new()
-    };
-    let sentence = format!("The longest pause was {}, for collection {}{why}.", words::time(value), pause.gc_id);
+    let why =
+        if suspend * 2.0 > value { format!(", {} of it suspension", words::time(suspend)) } else { String::new() };
+    let sentence = format!("Longest pause: {} ({}){why}.", words::time(value), look.gc(pause.gc_id));
     let evidence = shared::pauses(look, "duration_ns");
     let rows = look.picture.collections.pauses_of(look.id).count() as u64;
     let subject = Some(format!("gc_id {}", pause.gc_id));

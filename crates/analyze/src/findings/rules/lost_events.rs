@@ -18,20 +18,13 @@ pub(super) const RULE: Rule = Rule {
     record: "all --buffer-size 1024",
     advice: "Record fewer kinds of events, or with a larger buffer (`--buffer-size`): the other figures are too low.",
     closer: closer::INSPECT,
-    causes: &[],
     of_recording: true,
     evidence: Evidence { sections: &["losses"], sort: None },
-    example: Example {
-        with: "habits/noise",
-        without: "habits/noise-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: None,
-    },
+    example: Example { unrecorded: None, ..Example::of("habits/noise", "habits/noise-clean", Verdict::Warning) },
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {

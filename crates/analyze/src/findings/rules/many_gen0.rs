@@ -12,32 +12,24 @@ pub(super) const RULE: Rule = Rule {
     name: "many_gen0",
     title: "Gen 0 and gen 1 GCs follow each other closely",
     about: "The young generations are collected again and again: the program allocates much, or their budget is small.",
-    measure: "Collections of generations 0 and 1 a second, in the worst half minute. At least ten. Where their pauses take \
-        less than 2 % of the time it is fine, from 10 % on a warning is possible. The method with the most allocated \
-        bytes is named, where they are recorded. The query has the budget of generation 0 and the number of heaps.",
+    measure: "Gen 0 and gen 1 GCs a second, in the worst half minute. At least ten. Where their pauses take less than \
+        2 % of the time it is fine, from 10 % on a warning is possible. The method with the most allocated bytes is \
+        named, where they are recorded. The query has the budget of gen 0 and the number of heaps.",
     unit: "count/s",
     info: 10.0,
     warning: 50.0,
-    source: "limits tracequet's own.",
     needs: &["collections"],
     record: "gc,allocations",
     advice: "Allocate less in the method that is named. Where that cannot be, `System.GC.Gen0Size`, server GC or \
         `System.GC.HeapCount` make their budget larger.",
     closer: closer::ALLOCATIONS,
     causes: &["boxing", "string_churn", "induced"],
-    of_recording: false,
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
-    example: Example {
-        with: "habits/often",
-        without: "habits/often-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Depot.Garbage.Make"),
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/often", "habits/often-clean", Verdict::Warning).by("Depot.Garbage.Make"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -49,7 +41,7 @@ fn judge(look: &Look<'_>) -> Judged {
     }
     if rows < shared::LEAST_COLLECTIONS || look.seconds() < 1.0 {
         return Judged::too_little(format!(
-            "{rows} collections of generation 0 and 1 in {} are too few.",
+            "{rows} gen 0 and gen 1 GCs in {} are too few.",
             words::time(look.recording_ns() as f64)
         ));
     }
@@ -59,11 +51,8 @@ fn judge(look: &Look<'_>) -> Judged {
         true => format!(", with {} allocated a second", words::size(bytes / look.seconds())),
         false => String::new(),
     };
-    let sentence = format!(
-        "{} collections of generation 0 and 1 a second in the worst half minute{rate}{}.",
-        words::three(value),
-        part.by()
-    );
+    let sentence =
+        format!("{} gen 0 and gen 1 GCs a second in the worst half minute{rate}{}.", words::three(value), part.by());
     let evidence = format!(
         "SELECT date_trunc('second', start_ts) AS second, count(*) AS collections, sum(allocated_bytes) AS allocated_bytes, \
          sum(pause_ns) / 1e6 AS pause_ms, max(gen0_budget_bytes) AS gen0_budget_bytes, max(heap_count) AS heaps FROM gc \

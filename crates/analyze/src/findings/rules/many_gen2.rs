@@ -1,6 +1,5 @@
 //! Too many collections are full ones.
 
-use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
 use crate::findings::verdict::Verdict;
@@ -9,9 +8,9 @@ use crate::subjects::collections::NOT_DUMP;
 pub(super) const RULE: Rule = Rule {
     name: "many_gen2",
     title: "Many GCs are gen 2",
-    about: "Too many collections are full ones.",
-    measure: "Collections of generation 2, as a share of all. At least ten collections. Full collections that take less than \
-        1 % of the time, and none 100 ms, are fine; a warning is possible from 5 % or 500 ms on.",
+    about: "Too many GCs are gen 2.",
+    measure: "Gen 2 GCs, as a share of all. At least ten GCs. Gen 2 GCs that take less than 1 % of the time, and none \
+        100 ms, are fine; a warning is possible from 5 % or 500 ms on.",
     unit: "share",
     info: 0.10,
     warning: 0.30,
@@ -19,21 +18,13 @@ pub(super) const RULE: Rule = Rule {
     needs: &["collections"],
     record: "gc",
     advice: "Allocate fewer large objects, take `GC.Collect` out, and keep less alive for a middle time.",
-    closer: closer::REPORT,
     causes: &["large_object_triggers", "induced", "leak", "growing_live_set"],
-    of_recording: false,
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
-    example: Example {
-        with: "habits/induced",
-        without: "habits/induced-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/induced", "habits/induced-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -42,10 +33,10 @@ fn judge(look: &Look<'_>) -> Judged {
         if gc.generation == Some(2) { full += 1 } else { other += 1 }
     }
     if full + other < shared::LEAST_COLLECTIONS {
-        return Judged::too_little(format!("{} collections are too few.", full + other));
+        return Judged::too_little(format!("{} GCs are too few.", full + other));
     }
     let value = full as f64 / (full + other) as f64;
-    let sentence = format!("{full} of {} collections are full ones.", full + other);
+    let sentence = format!("{full} of {} GCs were gen 2.", full + other);
     let evidence = shared::collections(look, &format!("generation = 2 AND {NOT_DUMP}"));
     // What costs nothing is no matter.
     let at_most = shared::cost_of_full(look);

@@ -1,6 +1,5 @@
 //! One piece of work sends the same statement to a database again and again.
 
-use crate::findings::closer;
 use crate::findings::queries::{self, Repeated};
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::verdict::Verdict;
@@ -9,7 +8,7 @@ use crate::findings::words;
 pub(super) const RULE: Rule = Rule {
     name: "n_plus_one",
     title: "One request runs the same database statement again and again",
-    about: "One piece of work, such as a request, sends the same statement again and again: for each row of a result it \
+    about: "One request (or other piece of work) sends the same statement again and again: for each row of a result it \
         asks once more.",
     measure: "Mean number of times that a statement runs in a piece of work in which it runs: in the request that came in, or \
         else in its parent activity, from its start to its end, because ids of activities are given again to later \
@@ -21,25 +20,17 @@ pub(super) const RULE: Rule = Rule {
     unit: "count",
     info: 5.0,
     warning: 10.0,
-    source: "limits tracequet's own.",
     needs: &["queries"],
     record: "database",
     advice: "Ask for all rows at once: a join, `Include` in Entity Framework Core, or `WHERE id IN (...)`.",
-    closer: closer::REPORT,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["requests", "timeline"], sort: None },
-    example: Example {
-        with: "bugs/queries",
-        without: "bugs/queries-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Shop.Baskets.AnswerAsync"),
-        subject: Some("SELECT * FROM article WHERE id = ?"),
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("bugs/queries", "bugs/queries-clean", Verdict::Warning)
+        .by("Shop.Baskets.AnswerAsync")
+        .about("SELECT * FROM article WHERE id = ?"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -50,7 +41,7 @@ fn judge(look: &Look<'_>) -> Judged {
     }
     let Repeated { value, subject, own_method, by, .. } = queries::most_repeated(&look.picture.sites, statements);
     let text = subject.as_deref().map_or(String::new(), |text| format!(": {}", words::short(text, 100)));
-    let sentence = format!("One statement runs {} times in a piece of work{text}.{by}", words::three(value));
+    let sentence = format!("One statement runs {} times per request{text}.{by}", words::three(value));
     let evidence = queries::by_work(&format!("{} AS statement", queries::IN_SQL), "queries", &look.of("q"));
     Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
 }

@@ -1,6 +1,5 @@
 //! One piece of work sends the same request to another server again and again.
 
-use crate::findings::closer;
 use crate::findings::queries::{self, Repeated};
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::verdict::Verdict;
@@ -9,8 +8,8 @@ use crate::findings::words;
 pub(super) const RULE: Rule = Rule {
     name: "n_plus_one_calls",
     title: "One request sends the same HTTP call again and again",
-    about: "One piece of work, such as a request, sends the same request to another server again and again.",
-    measure: "Mean number of times that a request of `HttpClient` is sent in a piece of work in which it is sent, as in \
+    about: "One request (or other piece of work) sends the same request to another server again and again.",
+    measure: "Mean number of times that a request of `HttpClient` is sent per request in which it is sent, as in \
         `n_plus_one`. Requests with the same method, host and path are one; parts of the path with a digit stand for \
         values (`/articles/?`), and the query is left out. Without a request or a parent activity it is no warning: a program that \
         makes load sends requests in a loop, too. `--for all` has the parents and stacks; `--for requests` has the \
@@ -18,25 +17,15 @@ pub(super) const RULE: Rule = Rule {
     unit: "count",
     info: 5.0,
     warning: 10.0,
-    source: "limits tracequet's own.",
     needs: &["client_requests"],
     record: "all",
     advice: "Ask for all rows in one call, or keep the answers for a while.",
-    closer: closer::REPORT,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["requests", "timeline"], sort: None },
-    example: Example {
-        with: "bugs/calls",
-        without: "bugs/calls-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Shop.Shelves.AnswerAsync"),
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("bugs/calls", "bugs/calls-clean", Verdict::Warning).by("Shop.Shelves.AnswerAsync"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -50,7 +39,7 @@ fn judge(look: &Look<'_>) -> Judged {
     // Without a parent nothing says that the calls are of one piece of work: a client that makes load calls in a loop, too.
     let at_most = (!is_parented).then_some(60.0);
     let text = subject.as_deref().map_or(String::new(), |text| format!(": {}", words::short(text, 100)));
-    let sentence = format!("One request is sent {} times in a piece of work{text}.{by}", words::three(value));
+    let sentence = format!("One HTTP call is sent {} times per request{text}.{by}", words::three(value));
     let route = "q.source, regexp_replace(regexp_extract(coalesce(q.end_fields ->> '$.tags.\"url.full\"', \
          q.end_fields ->> '$.tags.\"http.url\"', q.start_fields ->> '$.RequestUri', q.start_fields ->> '$.pathAndQuery', \
          q.start_fields), '[^?#]*'), '/[^/]*[0-9][^/]*', '/?', 'g') AS route";

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::shared;
@@ -14,9 +13,9 @@ pub(super) const RULE: Rule = Rule {
     name: "odd_pause",
     title: "Some GC pauses are much longer than their work explains",
     about: "Some pauses are far longer than others of their kind though they had no more to do.",
-    measure: "Collections whose longest pause is above 20 ms and above ten times the median of their generation and kind, \
-        and that promoted at most 1.5 times the median. Kinds with at least ten collections count. Where none of these \
-        pauses takes 20 ms it is fine, from 200 ms on a warning is possible.",
+    measure: "GCs whose longest pause is above 20 ms and above ten times the median of their generation and kind, and \
+        that promoted at most 1.5 times the median. Kinds with at least ten GCs count. Where none of these pauses \
+        takes 20 ms it is fine, from 200 ms on a warning is possible.",
     unit: "count",
     info: 1.0,
     warning: 5.0,
@@ -25,21 +24,13 @@ pub(super) const RULE: Rule = Rule {
     record: "gc",
     advice: "Look outside of the program: other programs on the machine, the processor limit of the container, paging. \
         `collect-linux` or an .etl with context switches shows who ran.",
-    closer: closer::REPORT,
-    causes: &[],
-    of_recording: false,
+    made_by: Some("profiler_collections"),
     evidence: Evidence { sections: &["collections"], sort: Some("pause") },
-    example: Example {
-        with: "habits/unstoppable",
-        without: "habits/unstoppable-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: Some("gc_id "),
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/unstoppable", "habits/unstoppable-clean", Verdict::Warning).about("gc_id "),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 /// A pause is odd if it is at least this many medians long, at least this long, and promoted at most this share of the median.
@@ -77,14 +68,15 @@ fn judge(look: &Look<'_>) -> Judged {
         );
     }
     if rows == 0 {
-        return Judged::too_little("No kind of collections has ten pauses.");
+        return Judged::too_little("No kind of GCs has ten pauses.");
     }
     let longest = odd.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let sentence = match longest {
         Some((gc_id, pause, _)) => format!(
-            "{} of {rows} pauses were more than ten times as long as others of their kind, and promoted no more: up to {}, for collection {gc_id}.",
+            "{} of {rows} pauses were more than ten times as long as others of their kind, and promoted no more: up to {} ({}).",
             odd.len(),
-            words::time(*pause)
+            words::time(*pause),
+            look.gc(*gc_id)
         ),
         None => "Pauses are as long as others of their kind, or promoted more.".to_owned(),
     };

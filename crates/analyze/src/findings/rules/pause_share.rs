@@ -10,8 +10,8 @@ use crate::findings::words;
 pub(super) const RULE: Rule = Rule {
     name: "pause_share",
     title: "The program stands still for GCs",
-    about: "The program stands still for the collector.",
-    measure: "Time of pauses for collections, divided by the time, in the worst half minute. At least ten pauses.",
+    about: "The program stands still for the GC.",
+    measure: "Time of pauses for GCs, divided by the time, in the worst half minute. At least ten pauses.",
     unit: "share",
     info: 0.05,
     warning: 0.10,
@@ -29,19 +29,13 @@ pub(super) const RULE: Rule = Rule {
         "boxing",
         "string_churn",
     ],
-    of_recording: false,
+    made_by: Some("profiler_collections"),
     evidence: Evidence { sections: &["collections"], sort: Some("pause") },
-    example: Example {
-        with: "habits/old",
-        without: "habits/old-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/old", "habits/old-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -57,8 +51,7 @@ fn judge(look: &Look<'_>) -> Judged {
         ));
     }
     let value = windows.worst(look.recording_ns());
-    let sentence =
-        format!("Threads stood still for collections {} of the time, in the worst half minute.", words::percent(value));
+    let sentence = format!("GC pauses took {} of the worst half minute.", words::percent(value));
     let evidence = shared::pauses(look, "duration_ns");
     Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
 }

@@ -1,6 +1,5 @@
 //! Much of what survives in the young generations is pinned.
 
-use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
 use crate::findings::verdict::Verdict;
@@ -10,8 +9,8 @@ pub(super) const RULE: Rule = Rule {
     name: "pinned_survivors",
     title: "Pinned objects survive in the young generations",
     about: "Much of what survives in the young generations is pinned, so that memory around it stays free and unused.",
-    measure: "Pinned bytes that survived collections of generations 0 and 1, divided by all that survived. At least ten \
-        collections and 10 MB.",
+    measure: "Pinned bytes that survived gen 0 and gen 1 GCs, divided by all that survived. At least ten GCs and 10 \
+        MB.",
     unit: "share",
     info: 0.10,
     warning: 0.30,
@@ -19,21 +18,12 @@ pub(super) const RULE: Rule = Rule {
     needs: &["collections"],
     record: "gc",
     advice: "Allocate buffers for native code once, with `GC.AllocateArray(pinned: true)`, and pin shortly (`fixed`).",
-    closer: closer::REPORT,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["heap", "collections"], sort: None },
-    example: Example {
-        with: "habits/pinned",
-        without: "habits/pinned-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/pinned", "habits/pinned-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -46,13 +36,10 @@ fn judge(look: &Look<'_>) -> Judged {
         rows += 1;
     }
     if rows < shared::LEAST_COLLECTIONS || survived < 10e6 {
-        return Judged::too_little(format!(
-            "{} that survived {rows} collections are too little.",
-            words::size(survived)
-        ));
+        return Judged::too_little(format!("{} that survived {rows} GCs are too little.", words::size(survived)));
     }
     let value = pinned / survived;
-    let sentence = format!("{} of what survived collections of generation 0 and 1 was pinned.", words::percent(value));
+    let sentence = format!("{} of what survived gen 0 and gen 1 GCs was pinned.", words::percent(value));
     let evidence = format!(
         "SELECT g.gc_id, g.start_ts, sum(h.pinned_survived_bytes) AS pinned_bytes, sum(h.other_survived_bytes) AS other_bytes \
          FROM gc g JOIN gc_heap_generation h ON h.trace_id = g.trace_id AND h.gc_id = g.gc_id WHERE {} AND g.generation <= 1 \

@@ -14,26 +14,18 @@ pub(super) const RULE: Rule = Rule {
     unit: "ns",
     info: 1e8,
     warning: 1e9,
-    source: "limits tracequet's own.",
     needs: &["work_items"],
     record: "threadpool",
     advice: "Free the workers: `await` where they block, and move long calculations to a thread of their own or do less of \
         them at a time.",
     closer: closer::WAITS,
     causes: &["blocked_workers", "starvation", "lock_convoy"],
-    of_recording: false,
     evidence: Evidence { sections: &["pool"], sort: None },
-    example: Example {
-        with: "habits/inbox",
-        without: "habits/inbox-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/inbox", "habits/inbox-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -42,7 +34,7 @@ fn judge(look: &Look<'_>) -> Judged {
         return Judged::too_little(format!("{rows} work items of the thread pool are too few."));
     }
     let value = percentile(&look.process.queued_ns, 99).unwrap_or_default() as f64;
-    let sentence = format!("One of 100 work items waits {} or longer for a worker.", words::time(value));
+    let sentence = format!("1 % of work items wait {} or more for a worker.", words::time(value));
     let evidence = format!(
         "SELECT queue_ts, kind, wait_ns / 1e6 AS wait_ms FROM thread_pool_work WHERE {} AND wait_ns IS NOT NULL \
          ORDER BY wait_ns DESC LIMIT 20",

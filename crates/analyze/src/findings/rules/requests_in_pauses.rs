@@ -1,6 +1,5 @@
 //! The slowest requests are those that a pause fell into.
 
-use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::verdict::Verdict;
@@ -10,31 +9,23 @@ use crate::subjects::pool::percentile;
 pub(super) const RULE: Rule = Rule {
     name: "requests_in_pauses",
     title: "The slowest requests had GC pauses in them",
-    about: "The slowest requests are those that a pause of the collector fell into.",
+    about: "The slowest requests are those that a pause of the GC fell into.",
     measure: "Of the requests that took longer than 99 of 100, those with a pause in them. At least 1,000 requests; where \
         the 99th percentile is below 10 ms it is fine, from 100 ms on a warning is possible.",
     unit: "share",
     info: 0.20,
     warning: 0.50,
-    source: "limits tracequet's own.",
     needs: &["server_requests"],
     record: "gc,requests",
     advice: "Shorten the pauses: allocate less in what runs often, and keep fewer objects alive.",
-    closer: closer::REPORT,
     causes: &["pause_share", "long_pause"],
-    of_recording: false,
+    made_by: Some("profiler_collections"),
     evidence: Evidence { sections: &["requests", "timeline"], sort: None },
-    example: Example {
-        with: "habits/counter",
-        without: "habits/counter-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/counter", "habits/counter-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -52,7 +43,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let hit = slow.iter().filter(|(start, duration)| in_pause(*start, start.saturating_add(*duration))).count();
     let value = hit as f64 / slow.len().max(1) as f64;
     let sentence = format!(
-        "{hit} of the {} slowest requests (over {}) had a pause of the collector in them.",
+        "{hit} of the {} slowest requests (over {}) had a GC pause in them.",
         slow.len(),
         words::time(p99 as f64)
     );

@@ -1,6 +1,5 @@
 //! Queries of a database take long.
 
-use crate::findings::closer;
 use crate::findings::queries::{self, Statement};
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::verdict::Verdict;
@@ -15,26 +14,18 @@ pub(super) const RULE: Rule = Rule {
     unit: "ns",
     info: 1e8,
     warning: 1e9,
-    source: "limits tracequet's own.",
     needs: &["queries"],
     record: "database",
     advice: "Look at the plan of the statement in the database: add the index that is missing, or read fewer rows and \
         columns.",
-    closer: closer::REPORT,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["requests", "timeline"], sort: None },
-    example: Example {
-        with: "habits/find",
-        without: "habits/find-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Depot.Search.Find"),
-        subject: Some("SELECT * FROM parcel WHERE note LIKE @p?"),
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/find", "habits/find-clean", Verdict::Warning)
+        .by("Depot.Search.Find")
+        .about("SELECT * FROM parcel WHERE note LIKE @p?"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {

@@ -1,6 +1,5 @@
 //! It takes long until all threads have stopped for a collection.
 
-use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::shared;
 use crate::findings::verdict::Verdict;
@@ -9,7 +8,7 @@ use crate::findings::words;
 pub(super) const RULE: Rule = Rule {
     name: "slow_suspension",
     title: "Threads stop late for a GC",
-    about: "It takes long until all threads have stopped for a collection.",
+    about: "It takes long until all threads have stopped for a GC.",
     measure: "The longest time until all threads had stopped. At least ten pauses.",
     unit: "ns",
     info: 1e7,
@@ -19,21 +18,12 @@ pub(super) const RULE: Rule = Rule {
     record: "gc",
     advice: "Run fewer busy threads than there are processors, and split long loops and copies that the runtime cannot \
         stop.",
-    closer: closer::REPORT,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["collections"], sort: Some("suspend") },
-    example: Example {
-        with: "habits/unstoppable",
-        without: "habits/unstoppable-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: Some("gc_id "),
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/unstoppable", "habits/unstoppable-clean", Verdict::Warning).about("gc_id "),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -43,8 +33,7 @@ fn judge(look: &Look<'_>) -> Judged {
         return Judged::too_little(format!("{rows} pauses are too few."));
     };
     let value = pause.suspend_ns as f64;
-    let sentence =
-        format!("It took up to {} until all threads had stopped, for collection {}.", words::time(value), pause.gc_id);
+    let sentence = format!("Longest suspension: {} ({}).", words::time(value), look.gc(pause.gc_id));
     let evidence = shared::pauses(look, "suspend_ns");
     let subject = Some(format!("gc_id {}", pause.gc_id));
     Figure { value, rows, subject, sentence, evidence, ..Figure::default() }.into()

@@ -12,26 +12,18 @@ pub(super) const RULE: Rule = Rule {
     unit: "count",
     info: 1.0,
     warning: 10.0,
-    source: "limits tracequet's own.",
     needs: &["adjustments"],
     record: "threadpool",
     advice: "Do not block workers: `await` in place of `.Result`, `.Wait()` and `Thread.Sleep`, and hold locks shortly. \
         `ThreadPool.SetMinThreads` only hides it.",
     closer: closer::WAITS,
     causes: &["blocked_workers", "lock_convoy"],
-    of_recording: false,
     evidence: Evidence { sections: &["pool"], sort: None },
-    example: Example {
-        with: "figures/recordings/starved",
-        without: "figures/recordings/calm",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("figures/recordings/starved", "figures/recordings/calm", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {

@@ -24,20 +24,14 @@ pub(super) const RULE: Rule = Rule {
     advice: "Write to a `StringBuilder` or a span that is used again, and compare with `StringComparison` in place of \
         changing the case.",
     closer: closer::ALLOCATIONS,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["stacks-allocations", "allocations", "collections"], sort: None },
-    example: Example {
-        with: "habits/strings",
-        without: "habits/strings-clean",
-        verdict: Verdict::Warning,
-        own_method: Some("Depot.Labels.Write"),
-        subject: Some("System.String"),
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/strings", "habits/strings-clean", Verdict::Warning)
+        .by("Depot.Labels.Write")
+        .about("System.String"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {

@@ -1,6 +1,5 @@
 //! Most of the time of pauses goes by until all threads have stopped.
 
-use crate::findings::closer;
 use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
 use crate::findings::score::score;
 use crate::findings::shared;
@@ -12,31 +11,21 @@ pub(super) const RULE: Rule = Rule {
     name: "suspension_dominates",
     title: "GC pauses are mostly spent waiting for threads to stop",
     about: "Pauses are long because threads stop late, not because there is much to collect.",
-    measure: "Time until all threads had stopped, divided by the time of pauses for collections. At least ten pauses. Where \
+    measure: "Time until all threads had stopped, divided by the time of pauses for GCs. At least ten pauses. Where \
         pauses take less than 5 % of the worst half minute it is fine, from 10 % on a warning is possible.",
     unit: "share",
     info: 0.30,
     warning: 0.50,
-    source: "limits tracequet's own.",
     needs: &["pauses"],
     record: "gc",
     advice: "Run fewer busy threads than there are processors, and split long loops and copies that the runtime cannot \
         stop.",
-    closer: closer::REPORT,
-    causes: &[],
-    of_recording: false,
     evidence: Evidence { sections: &["collections"], sort: Some("suspend") },
-    example: Example {
-        with: "habits/unstoppable",
-        without: "habits/unstoppable-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/unstoppable", "habits/unstoppable-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -52,7 +41,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let value = (suspend / windows.total).clamp(0.0, 1.0);
     let share = windows.worst(look.recording_ns());
     let sentence = format!(
-        "{} of the time of pauses went by until all threads had stopped; pauses took {} of the worst half minute.",
+        "{} of the time in pauses was suspension; pauses took {} of the worst half minute.",
         words::percent(value),
         words::percent(share)
     );

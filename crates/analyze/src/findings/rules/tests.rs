@@ -1,11 +1,11 @@
 //! Each rule on recordings that have its defect, more or less of it, that lack it, that lack its events, and that lost some.
 
-use tracequet_facts::fact::{Activity, CpuSample, EventType, FactSink};
+use tracequet_facts::fact::{Activity, CpuSample, EventType, FactSink, Type};
 use tracequet_trace::guid::Guid;
 
 use super::RULES;
 use crate::findings::rule::Rule;
-use crate::findings::story::{MS, Made, quiet, survivors};
+use crate::findings::story::{MS, Made, allocation, quiet, survivors};
 use crate::findings::{Finding, Findings, Verdict};
 
 /// Rules that never warn.
@@ -100,13 +100,70 @@ fn the_own_method_and_the_subject_are_named() {
         ("n_plus_one", "Shop.Baskets.Load", "SELECT ?"),
         ("n_plus_one_calls", "Shop.Baskets.Load", "GET http://shop/lines/?"),
         ("loh_alloc_waits", "Shop.Pictures.Draw", ""),
-        ("large_object_triggers", "Shop.Pictures.Draw", "System.Byte[]"),
+        ("large_object_triggers", "Shop.Pictures.Load", "System.Char[]"),
         ("boxing", "Shop.Totals.Sum", "System.Int32"),
         ("string_churn", "Shop.Totals.Sum", "System.String"),
     ];
     for (rule, method, subject) in expected {
         assert_eq!(named(rule), (method.to_owned(), subject.to_owned()), "{rule}");
     }
+}
+
+#[test]
+fn what_the_recorder_causes_is_not_judged() {
+    for name in ["blocking_full", "long_pause", "pause_share", "odd_pause"] {
+        let judged = |is_profiler: bool| {
+            let mut made = Made::new();
+            quiet(&mut made);
+            with(name, 1.0, &mut made);
+            if is_profiler {
+                made.tables.add(&EventType {
+                    provider_name: "ICorProfilerCallback",
+                    event_name: "GarbageCollectionStarted",
+                    event_count: 1,
+                    ..EventType::default()
+                });
+            }
+            of(name, found_in(made))
+        };
+        assert!(judged(false).verdict >= Verdict::Info, "{name}");
+        let found = judged(true);
+        assert_eq!((found.verdict, found.figure), (Verdict::NotRecorded, None), "{name}");
+        assert!(found.sentence.contains("background GCs off"), "{found:?}");
+    }
+}
+
+#[test]
+fn boxes_are_not_known_where_no_type_says_what_it_is() {
+    let judged = |element_type: u8| {
+        let mut made = Made::new();
+        quiet(&mut made);
+        let site = made.site(&["Shop.Totals.Sum()"]);
+        for _ in 0..200 {
+            made.tables.add(&allocation(site, "sampled", "Shop.Point", "small"));
+        }
+        let type_id = "Shop.Point".len() as u64;
+        made.tables.add(&Type { process_id: 7, type_id, name: "Shop.Point", element_type, ..Type::default() });
+        of("boxing", found_in(made))
+    };
+    assert_eq!((judged(0x11).verdict, judged(0x11).figure), (Verdict::Warning, Some(1.0)), "a structure");
+    assert_eq!((judged(0x12).verdict, judged(0x12).figure), (Verdict::Fine, Some(0.0)), "a class");
+    assert_eq!((judged(0).verdict, judged(0).figure), (Verdict::TooLittle, None), "either");
+}
+
+#[test]
+fn what_ticks_stand_for_is_the_least_that_leaks() {
+    let judged = |source: &'static str| {
+        let mut made = Made::new();
+        quiet(&mut made);
+        with("leak", 1.0, &mut made);
+        let site = made.site(&["Shop.Visits.Answer(int)"]);
+        made.tables.add(&allocation(site, source, "Shop.Session", "small"));
+        of("leak", found_in(made))
+    };
+    assert_eq!(judged("tick").verdict, Verdict::Warning);
+    assert!(judged("tick").sentence.starts_with("At least "), "{:?}", judged("tick"));
+    assert!(!judged("sampled").sentence.starts_with("At least "), "{:?}", judged("sampled"));
 }
 
 #[test]

@@ -18,25 +18,19 @@ pub(super) const RULE: Rule = Rule {
     unit: "share",
     info: 0.30,
     warning: 0.60,
-    source: "limits tracequet's own.",
     needs: &["allocations"],
     record: "allocations",
     advice: "Make fewer objects of it in the method that is named: reuse them, or use a struct where they are small.",
     closer: closer::ALLOCATIONS,
     causes: &["boxing", "string_churn", "large_object_triggers"],
-    of_recording: false,
     evidence: Evidence { sections: &["stacks-allocations", "allocations", "collections"], sort: None },
-    example: Example {
-        with: "habits/strings",
-        without: "habits/strings-clean",
-        verdict: Verdict::Info,
-        own_method: Some("Depot.Labels.Write"),
-        subject: Some("System.String"),
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/strings", "habits/strings-clean", Verdict::Info)
+        .by("Depot.Labels.Write")
+        .about("System.String"),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {

@@ -8,31 +8,23 @@ use crate::findings::words;
 pub(super) const RULE: Rule = Rule {
     name: "unnamed_frames",
     title: "Call stacks have frames without names",
-    about: "Call stacks have frames without a name, so that own code is not found.",
+    about: "Call stacks have frames without a name, so that your code is not found.",
     measure: "Frames without a name, divided by all. At least 100.",
     unit: "share",
     info: 0.20,
     warning: 0.50,
-    source: "limits tracequet's own.",
     needs: &[],
     record: "cpu",
     advice: "Let the recording end by itself, so that it lists the methods (the rundown), and give symbols of native code \
         with `--symbols`.",
     closer: closer::INSPECT_FRAMES,
-    causes: &[],
     of_recording: true,
     evidence: Evidence { sections: &["stacks", "modules"], sort: None },
-    example: Example {
-        with: "habits/unnamed",
-        without: "habits/unnamed-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: None,
-    },
+    example: Example { unrecorded: None, ..Example::of("habits/unnamed", "habits/unnamed-clean", Verdict::Warning) },
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {

@@ -9,11 +9,11 @@ use crate::findings::words;
 pub(super) const RULE: Rule = Rule {
     name: "young_held_by_old",
     title: "Old objects keep young ones alive",
-    about: "Young objects live on because objects of older generations point to them, so that young collections have to \
-        look through old ones.",
-    measure: "Bytes that marking found alive from older generations, divided by all bytes that collections of generations 0 \
-        and 1 marked. At least ten, and 10 MB. Where the pauses for such collections take less than 2 % of the time it \
-        is fine, from 10 % on a warning is possible.",
+    about: "Young objects live on because objects of older generations point to them, so that young GCs have to look \
+        through old ones.",
+    measure: "Bytes that marking found alive from older generations, divided by all bytes that gen 0 and gen 1 GCs \
+        marked. At least ten, and 10 MB. Where the pauses for such GCs take less than 2 % of the time it is fine, from \
+        10 % on a warning is possible.",
     unit: "share",
     info: 0.50,
     warning: 0.80,
@@ -24,19 +24,12 @@ pub(super) const RULE: Rule = Rule {
         store values.",
     closer: closer::RECORD_LIFETIMES,
     causes: &["leak", "growing_live_set"],
-    of_recording: false,
     evidence: Evidence { sections: &["survival", "heap", "collections"], sort: None },
-    example: Example {
-        with: "habits/old",
-        without: "habits/old-clean",
-        verdict: Verdict::Warning,
-        own_method: None,
-        subject: None,
-        unrecorded: Some("habits/formulas"),
-    },
+    example: Example::of("habits/old", "habits/old-clean", Verdict::Warning),
     #[cfg(test)]
     story,
     judge,
+    ..Rule::DEFAULT
 };
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -49,11 +42,11 @@ fn judge(look: &Look<'_>) -> Judged {
         rows += 1;
     }
     if rows < shared::LEAST_COLLECTIONS || alive < 10e6 {
-        return Judged::too_little(format!("{} that {rows} collections marked are too little.", words::size(alive)));
+        return Judged::too_little(format!("{} that {rows} GCs marked are too little.", words::size(alive)));
     }
     let value = held / alive;
     let sentence = format!(
-        "{} of what collections of generation 0 and 1 found alive was held by objects of older generations.",
+        "{} of what gen 0 and gen 1 GCs found alive was held by objects of older generations.",
         words::percent(value)
     );
     let evidence = format!(

@@ -1,0 +1,135 @@
+//! Who did it, where the compiler put that method into another one: each surface names the same method. The recordings and what their
+//! programs did are `fourth/bugs` of the shared data.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::dataset::Dataset;
+use crate::support::expected::shared_folder;
+use crate::support::program::run;
+use crate::support::python::python;
+
+const QUOTE: &str = "Contoso.Pricing.PriceService.Quote";
+const DISPATCH: &str = "Fabrikam.Hosting.Server.Dispatch.<lambda_0>";
+
+fn told(arguments: &[&str]) -> String {
+    let made = run(arguments);
+    assert!(matches!(made.code, Some(0 | 2)), "{arguments:?}: {}", made.err);
+    made.out
+}
+
+fn dataset(test: &str, name: &str) -> Option<(tempfile::TempDir, PathBuf)> {
+    let input = shared_folder(test, "fourth/bugs")?.join(format!("{name}.nettrace.zst"));
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = folder.path().join("dataset");
+    told(&["convert", "-q", input.to_str().unwrap(), "-o", dataset.to_str().unwrap()]);
+    Some((folder, dataset))
+}
+
+/// `PriceService.Quote` waits for a task. The compiler puts it into the lambda that calls it, which has nothing to do with it.
+#[test]
+fn the_method_that_waits_is_named_on_every_surface() {
+    let test = "the_method_that_waits_is_named_on_every_surface";
+    let Some((_folder, dataset)) = dataset(test, "syncasync-buggy.all") else { return };
+    let input = dataset.to_str().unwrap();
+    let all: Value = serde_json::from_str(&told(&["explain", input, "--format", "json"])).unwrap();
+    let finding = all[0]["findings"].as_array().unwrap().iter().find(|finding| finding["rule"] == "blocked_workers");
+    assert_eq!(finding.unwrap()["own_method"], QUOTE);
+    let sentence = finding.unwrap()["sentence"].as_str().unwrap();
+    assert!(sentence.contains(&format!("{QUOTE} (inlined into {DISPATCH}) waits for tasks")), "{sentence}");
+
+    // Stacks of exports have the method below the one whose code it is in.
+    let folded = told(&["export", input, "--what", "wait", "--own", "--format", "folded"]);
+    let mut weights: BTreeMap<&str, u64> = BTreeMap::new();
+    for (stack, weight) in folded.lines().filter_map(|line| line.rsplit_once(' ')) {
+        let own = stack.rsplit(';').find(|frame| frame.starts_with("Contoso.") || frame.starts_with("Fabrikam."));
+        *weights.entry(own.unwrap_or_default()).or_default() += weight.parse::<u64>().unwrap();
+    }
+    let quoted: u64 = weights.iter().filter(|(frame, _)| frame.starts_with(QUOTE)).map(|(_, weight)| weight).sum();
+    let own: u64 = weights.iter().filter(|(frame, _)| !frame.is_empty()).map(|(_, weight)| weight).sum();
+    assert!(quoted * 100 > own * 99, "{weights:#?}");
+    let within = folded.lines().filter(|line| line.contains("<Dispatch>b__3_0") && line.contains(QUOTE)).count();
+    assert!(within > 0, "{folded}");
+
+    // A difference of a recording with itself has the same sums.
+    let difference = told(&["diff", input, input, "--json"]);
+    let difference: Value = serde_json::from_str(&difference).unwrap();
+    let waits = difference["sections"].as_array().unwrap().iter().find(|section| section["what"] == "wait").unwrap();
+    let amount = |method: &str| {
+        let row = waits["rows"].as_array().unwrap().iter().find(|row| row["own_method"] == method);
+        row.map_or(0.0, |row| row["new"]["amount"].as_f64().unwrap())
+    };
+    assert!(amount(QUOTE) > 100e9 && amount(DISPATCH) == 0.0, "{} {}", amount(QUOTE), amount(DISPATCH));
+    let page = dataset.with_extension("html");
+    told(&["report", input, "-o", page.to_str().unwrap()]);
+    let html = std::fs::read_to_string(page).unwrap();
+    assert!(html.contains(QUOTE), "the page names it");
+
+    let view = "SELECT own_method FROM waits_by_site WHERE own_method IS NOT NULL GROUP BY ALL ORDER BY sum(total_ms) DESC LIMIT 1";
+    let Some(python) = python(test) else { return };
+    let code = "import duckdb, os, sys; os.chdir(sys.argv[1]); c = duckdb.connect(); c.execute(open('views.sql').read()); \
+                print(c.execute(sys.argv[2]).fetchone()[0])";
+    let found = std::process::Command::new(python).args(["-c", code]).arg(&dataset).arg(view).output().unwrap();
+    assert_eq!(String::from_utf8(found.stdout).unwrap().trim(), QUOTE);
+}
+
+/// The same without events of the compiler: by the stacks alone.
+#[test]
+fn stacks_alone_say_who_waits() {
+    let Some((_folder, dataset)) = dataset("stacks_alone_say_who_waits", "syncasync-buggy.dt") else { return };
+    let all: Value = serde_json::from_str(&told(&["explain", dataset.to_str().unwrap(), "--format", "json"])).unwrap();
+    let finding = all[0]["findings"].as_array().unwrap().iter().find(|finding| finding["rule"] == "blocked_workers");
+    assert_eq!(finding.unwrap()["own_method"], QUOTE);
+}
+
+/// Rows of what a thread ran for a task add up to how long the task ran.
+#[test]
+fn what_ran_for_a_task_is_as_long_as_the_task_ran() {
+    let test = "what_ran_for_a_task_is_as_long_as_the_task_ran";
+    let shared =
+        shared_folder(test, "fourth/bugs").map(|folder| folder.join("healthy_fillcache-healthy.allplus.nettrace.zst"));
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/awaits.nettrace.zst");
+    for recording in [Some(own), shared].into_iter().flatten() {
+        let dataset = Dataset::of(&recording);
+        let mut ran: BTreeMap<u64, i64> = BTreeMap::new();
+        let runs = dataset.table("async_callsite");
+        for (task, ns) in runs.numbers("task_id").into_iter().zip(runs.signed("duration_ns")) {
+            *ran.entry(task).or_default() += ns.unwrap();
+        }
+        let tasks = dataset.table("async_task");
+        let mut stated: BTreeMap<u64, i64> = BTreeMap::new();
+        for (task, ns) in tasks.numbers("task_id").into_iter().zip(tasks.signed("running_ns")) {
+            *stated.entry(task).or_default() += ns.unwrap_or_default();
+        }
+        stated.retain(|_, ns| *ns > 0);
+        assert!(stated.len() > 10, "{}", recording.display());
+        assert_eq!(ran, stated, "{}", recording.display());
+    }
+}
+
+/// Wrappers of COM objects have names in brackets, as groups of roots have.
+#[test]
+fn wrappers_of_com_are_types_of_a_heap_dump() {
+    let Some(folder) = shared_folder("wrappers_of_com_are_types_of_a_heap_dump", "fourth/right") else { return };
+    let dataset = Dataset::of(&folder.join("rcw.gcdump"));
+    let (types, objects) = (dataset.table("type"), dataset.table("heap_object"));
+    let names: BTreeMap<u64, String> = types.numbers("type_id").into_iter().zip(types.texts("name")).collect();
+    let mut found: Vec<&str> = objects.numbers("type_id").iter().map(|id| names[id].as_str()).collect();
+    found.sort_unstable();
+    assert_eq!(found, ["App.Node", "[CCW 0x1000 for type App.Callback]", "[RCW App.ComThing]"]);
+    assert_eq!(names.len(), 3, "groups of roots are no types: {names:?}");
+}
+
+/// A profiler that watches collections switches background collections off.
+#[test]
+fn what_the_recorder_causes_is_not_judged() {
+    let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/callbacks.corprof");
+    let all: Value = serde_json::from_str(&told(&["explain", input.to_str().unwrap(), "--format", "json"])).unwrap();
+    let findings = all[0]["findings"].as_array().unwrap();
+    for rule in ["blocking_full", "long_pause", "pause_share", "odd_pause", "gen2_free_on_entry"] {
+        let finding = findings.iter().find(|finding| finding["rule"] == rule).unwrap();
+        assert_eq!(finding["verdict"], "not_recorded", "{finding:#}");
+    }
+}
