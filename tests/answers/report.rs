@@ -1022,8 +1022,9 @@ fn a_page_of_two_recordings_has_the_changes_of_diff() {
                 );
             }
             for (place, side) in [(3, "base"), (4, "new")] {
-                let expected: Vec<String> = rows.iter().map(|row| number(&row[side][&per])).collect();
-                assert_eq!(raw(&shown, place), expected, "{new}: {id}");
+                let expected: Vec<String> = rows.iter().map(|row| rounded(number(&row[side][&per]))).collect();
+                let found: Vec<String> = raw(&shown, place).into_iter().map(rounded).collect();
+                assert_eq!(found, expected, "{new}: {id}");
             }
         }
         for (id, of, column, field) in

@@ -10,8 +10,7 @@ use foldhash::fast::RandomState;
 use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::{ProcessKey, Stack};
 
-use super::inlined::Allocated;
-use super::nodes::{Node, Nodes};
+use super::nodes::{Allocated, Node, Nodes};
 use crate::fact::{CallsiteId, FactSink};
 
 /// Nodes remembered at once. Past it the memory starts again: later stacks get new numbers, and a stack seen before may

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::RandomState;
 
 use super::inlinings::{Inlinings, MethodKey};
-use super::nodes::Node;
+use super::nodes::{Allocated, Node};
 use crate::fact::CallsiteId;
 
 /// Frames between a host and the method within it, and between that and a sign, at most.
@@ -83,9 +83,6 @@ enum Sign {
     /// An allocation of a type of a process.
     Type(u64, u64),
 }
-
-/// An allocation: call site, process and type.
-pub type Allocated = (CallsiteId, u64, u64);
 
 /// A method of the user.
 #[derive(Debug)]

@@ -23,6 +23,9 @@ pub struct Node {
     pub depth: u32,
 }
 
+/// An allocation: call site, process and type.
+pub type Allocated = (CallsiteId, u64, u64);
+
 const NODE_BYTES: usize = 28;
 
 /// Nodes in parts. Within a part a parent comes before its children, and no child is in another part.

@@ -60,7 +60,7 @@ fn judge(look: &Look<'_>) -> Judged {
         let on_tasks =
             process.waiting.iter().filter(|(site, _)| is_worker(**site) && sites.has(**site, &[Is::TaskWait]));
         blocked.extend(on_tasks.map(|(site, samples)| (*site, *samples as f64)));
-        (blocked.iter().map(|(_, samples)| samples).sum::<f64>() / rounds as f64, rounds)
+        (blocked.iter().fold(0.0, |sum, (_, samples)| sum + samples) / rounds as f64, rounds)
     };
     let most = sites.most(blocked.iter().copied());
     let is_on_tasks = |most: &Most| {
