@@ -169,6 +169,9 @@ fn reason(frames: &Frames<'_>, known: Known<'_>) -> String {
     }
 }
 
+/// The code of a method, with its namespace, name and signature.
+type Method<'t> = (&'t Code, [&'t str; 3]);
+
 /// A frame that has its row.
 #[derive(Clone, Copy)]
 struct Seen {
@@ -385,7 +388,7 @@ impl Maps<'_> {
         Space { process, is_logical }: Space,
         text: &'t mut String,
         written: &mut String,
-    ) -> (Frame<'t>, Option<(&'t Code, [&'t str; 3])>, Option<bool>) {
+    ) -> (Frame<'t>, Option<Method<'t>>, Option<bool>) {
         let Node { address, first_ns, .. } = *node;
         text.clear();
         written.clear();

@@ -29,9 +29,12 @@ pub(super) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
+/// Waits for a lock: their time, the same by call site, and their number.
+type Waited = (Windows, Vec<(u32, f64)>, u64);
+
 fn judge(look: &Look<'_>) -> Judged {
     let sites = &look.picture.sites;
-    let mut locks: BTreeMap<u64, (Windows, Vec<(u32, f64)>, u64)> = BTreeMap::new();
+    let mut locks: BTreeMap<u64, Waited> = BTreeMap::new();
     for ((lock, site), load) in &look.process.locks {
         // Before .NET 8 the lock is not known: the place stands for it.
         let key = if *lock == 0 { u64::from(*site) } else { *lock };
