@@ -637,7 +637,7 @@ fn samples_lend_their_stacks(name: &str, out: &Path) {
         assert!((low - half..=high + half).contains(&truth), "{name}: {row}");
     }
     let (_, text, _) = program(&["heap", out, "--type", kept]);
-    assert!(text.contains("with 95 % confidence") && text.contains("Keeps.Often"), "{text}");
+    assert!(text.replace('\n', " ").contains("with 95 % confidence") && text.contains("Keeps.Often"), "{text}");
 }
 
 #[test]

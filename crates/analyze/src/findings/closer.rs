@@ -1,12 +1,8 @@
 //! Commands that show more of what a rule found. Each runs as it is printed, once its words in capitals are replaced.
 
-use super::rule::{Closer, Look};
+use super::rule::{Closer, Look, PAGE};
 use super::words;
 
-/// The page has the rows behind each finding.
-const PAGE: (&str, &str) = ("", "tracequet report IN -o report.html");
-
-pub(super) const REPORT: Closer = &[PAGE];
 pub(super) const INSPECT: Closer = &[("", "tracequet inspect IN")];
 pub(super) const INSPECT_FRAMES: Closer = &[("", "tracequet inspect IN --frames")];
 pub(super) const LIFETIMES: Closer = &[("", "tracequet lifetimes IN")];

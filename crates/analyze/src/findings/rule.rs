@@ -7,6 +7,9 @@ use super::verdict::Verdict;
 /// events were recorded is printed. `IN` stands for the recording or dataset, `PID` for the process, `TYPE` for the subject.
 pub(super) type Closer = &'static [(&'static str, &'static str)];
 
+/// The page has the rows behind each finding.
+pub(super) const PAGE: (&str, &str) = ("", "tracequet report IN -o report.html");
+
 /// A rule: what stands in its file.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -107,7 +110,7 @@ impl Rule {
         needs: &[],
         record: "",
         advice: "",
-        closer: super::closer::REPORT,
+        closer: &[PAGE],
         causes: &[],
         of_recording: false,
         made_by: None,

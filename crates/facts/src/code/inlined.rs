@@ -187,14 +187,14 @@ impl Inlined {
             let above = part.outwards(node.parent).take(REACH).filter(|(_, host)| host.code.is_host());
             self.called.extend(above.map(|(_, host)| (host.group, look.group)).take(MOST_METHODS));
         }
-        let mut votes: HashMap<(u32, u64), Vote, RandomState> = HashMap::default();
+        let mut votes: HashMap<(u32, u64), (u32, Vote), RandomState> = HashMap::default();
         all(part, &mut |site, sign| {
             // An allocation says something of each frame up to the nearest method of the user, a call of the one that it is in.
             let most = if matches!(sign, Sign::Type(..)) { REACH } else { 1 };
             for (at, host) in part.outwards(site).take(most) {
                 let vote = if host.code.is_host() { self.vote(host, sign, told) } else { None };
                 if let (Some(group), Some(node)) = (vote, part.nodes.get(at)) {
-                    let known = votes.entry((node.place, node.address)).or_insert(Vote::One(group));
+                    let (_, known) = votes.entry((node.place, node.address)).or_insert((host.group, Vote::One(group)));
                     *known = if *known == Vote::One(group) { *known } else { Vote::Contradicted };
                 }
                 if host.is_own {
@@ -202,8 +202,8 @@ impl Inlined {
                 }
             }
         });
-        let other = |(key, vote)| match vote {
-            Vote::One(group) if self.own.contains_key(&group) => Some((key, group)),
+        let other = |(key, (host, vote))| match vote {
+            Vote::One(group) if group != host && self.own.contains_key(&group) => Some((key, group)),
             _ => None,
         };
         votes.into_iter().filter_map(other).collect()
