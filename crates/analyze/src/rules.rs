@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use tracequet_dataset::error::{Error, Result};
+use tracequet_trace::error::edit_distance;
+use tracequet_trace::pattern::fits;
 
 use self::amount::{Kind, Number};
 use super::metrics::{Definition, definitions};
@@ -152,7 +154,8 @@ fn figures(metric: &str) -> std::result::Result<Vec<&'static Definition>, String
     let all = definitions().map_err(|e| e.to_string())?;
     let found: Vec<&Definition> = all.iter().filter(|definition| matches(plain, &definition.name)).collect();
     if found.is_empty() {
-        let nearest = all.iter().map(|d| d.name.as_str()).min_by_key(|name| distance(plain, name)).unwrap_or_default();
+        let nearest =
+            all.iter().map(|d| d.name.as_str()).min_by_key(|name| edit_distance(plain, name)).unwrap_or_default();
         return Err(format!("there is no metric \"{plain}\"; the nearest is {nearest}"));
     }
     if key.is_some_and(|key| !key.ends_with(']')) {
@@ -171,35 +174,7 @@ fn figures(metric: &str) -> std::result::Result<Vec<&'static Definition>, String
 
 /// Whether a name matches a pattern, in which `*` matches anything.
 pub fn matches(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = parts.next().and_then(|first| name.strip_prefix(first)) else { return false };
-    let Some(last) = parts.next_back() else { return rest.is_empty() };
-    for part in parts {
-        match rest.find(part).and_then(|at| rest.get(at + part.len()..)) {
-            Some(behind) => rest = behind,
-            None => return false,
-        }
-    }
-    rest.ends_with(last)
-}
-
-/// Letters to change, add or take away to make one word of the other (Levenshtein).
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = i;
-        let mut left = i + 1;
-        for (place, y) in row.iter_mut().skip(1).zip(&b) {
-            let up = *place;
-            let best = (diagonal + usize::from(x != *y)).min(up + 1).min(left + 1);
-            (diagonal, left, *place) = (up, best, best);
-        }
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-    }
-    row.last().copied().unwrap_or_default()
+    fits(name.as_bytes(), pattern.as_bytes(), b'*', |pattern, letter| (pattern.first() == Some(&letter)).then_some(1))
 }
 
 /// Whether the unit of a number is one of the figure.

@@ -1,6 +1,7 @@
 //! Names of recordings, and patterns of names.
 
 use std::path::Path;
+use tracequet_trace::pattern;
 
 /// Ends of names that recordings have, packed or not. Whatever is in such a file, it was meant as a recording.
 const NAMES: [&str; 7] = [".nettrace", ".netperf", ".etl", ".corprof", ".gcdump", ".etlgz", ".diagsession"];
@@ -26,31 +27,11 @@ pub(super) fn is_pattern(name: &str) -> bool {
 
 /// Whether a name fits a pattern of `*`, `?`, `[abc]`, `[a-z]` and `[!a]`. Takes time in proportion to both at worst.
 pub(super) fn fits(name: &[char], pattern: &[char]) -> bool {
-    let (mut n, mut p) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    while let Some(c) = name.get(n) {
-        let step = match pattern.get(p) {
-            Some('*') => {
-                star = Some((p, n));
-                p += 1;
-                continue;
-            }
-            Some('?') => Some(1),
-            Some('[') => class(pattern.get(p..).unwrap_or_default(), *c),
-            Some(own) if own == c => Some(1),
-            _ => None,
-        };
-        match (step, &mut star) {
-            (Some(length), _) => (n, p) = (n + 1, p + length),
-            // The last star takes one more.
-            (None, Some((at, taken))) => {
-                *taken += 1;
-                (p, n) = (*at + 1, *taken);
-            }
-            (None, None) => return false,
-        }
-    }
-    pattern.get(p..).unwrap_or_default().iter().all(|c| *c == '*')
+    pattern::fits(name, pattern, '*', |pattern, letter| match pattern.first()? {
+        '?' => Some(1),
+        '[' => class(pattern, letter),
+        own => (*own == letter).then_some(1),
+    })
 }
 
 /// The length of the class that a pattern begins with, if it has the character. A `[` that is not closed is itself.

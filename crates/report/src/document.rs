@@ -1,11 +1,11 @@
 //! The document that parts stand in: its policy, its navigation, its style and its script.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use std::fmt::Write;
 use tracequet_analyze::present::{escaped, escaped_name};
 
 use sha2::{Digest, Sha256};
 
-use crate::packed::base64;
 
 /// Beside its colour an area of a chart has lines of its own: by the class of the colour, a square of 6 units.
 const ETCHES: [(&str, &str); 6] = [
@@ -130,7 +130,7 @@ pub(crate) fn document(title: &str, head: &str, parts: Vec<Part>) -> String {
     // Beside the parts there are their headings, the links to them, and the last line.
     let around = 20_000 + STYLE.len() + SCRIPT.len() + head.len();
     let parts = fitted(parts, MAX_PAGE.saturating_sub(around));
-    let hash = |text: &str| base64(&Sha256::digest(text.as_bytes()));
+    let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text.as_bytes()));
     let mut out = String::new();
     let name = escaped(title);
     writeln!(

@@ -1,5 +1,6 @@
 //! Data for the script of a page: gzip in base64, in an element that no browser runs.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
@@ -37,7 +38,7 @@ impl Bytes {
     pub(crate) fn packed(&self) -> Result<String> {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
         let written = gzip.write_all(&self.0).and_then(|()| gzip.finish());
-        Ok(base64(&written.map_err(Error::io(Path::new("-")))?))
+        Ok(BASE64_STANDARD.encode(written.map_err(Error::io(Path::new("-")))?))
     }
 }
 
@@ -48,33 +49,9 @@ pub(crate) fn element(id: &str, packed: &str) -> String {
     out
 }
 
-/// Base64 of RFC 4648 with padding.
-pub(crate) fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for part in bytes.chunks(3) {
-        let at = |place: usize| part.get(place).copied().map_or(0, u32::from);
-        let bits = at(0) << 16 | at(1) << 8 | at(2);
-        for place in 0..4 {
-            let letter = LETTERS.get((bits >> (18 - 6 * place) & 63) as usize).copied().unwrap_or(b'=');
-            out.push(if place > part.len() { '=' } else { letter.into() });
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_as_the_standard_has_it() {
-        let pairs = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")];
-        for (plain, coded) in pairs {
-            assert_eq!(base64(plain.as_bytes()), coded);
-        }
-        assert_eq!(base64(&[0xFB, 0xFF, 0xFE]), "+//+");
-    }
 
     #[test]
     fn the_same_data_are_the_same_bytes() {

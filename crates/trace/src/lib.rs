@@ -29,6 +29,8 @@ pub mod catalog;
 pub mod error;
 pub mod event;
 pub mod guid;
+#[doc(hidden)]
+pub mod pattern;
 pub mod reader;
 pub mod source;
 pub mod time;

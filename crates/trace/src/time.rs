@@ -1,5 +1,7 @@
 //! Clocks: ticks of a recording to nanoseconds since its start and to UTC.
 
+use chrono::{DateTime, Datelike, NaiveDate, Timelike};
+
 /// The clock of one recording: a moment known both in ticks and in UTC, and how long a tick is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
@@ -53,31 +55,15 @@ impl Clock {
     }
 }
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar (algorithm of Howard Hinnant's `days_from_civil`).
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
 /// A SYSTEMTIME (year, month, day of week, day, hour, minute, second, millisecond; all UTC) as nanoseconds since 1970.
 /// The day of the week is ignored: writers get it wrong. `None` when a field is out of range.
 pub fn system_time_to_utc_ns(fields: [u16; 8]) -> Option<i64> {
-    let [year, month, _, day, hour, minute, second, ms] = fields.map(i64::from);
-    let valid = (1..=9999).contains(&year)
-        && (1..=12).contains(&month)
-        && (1..=31).contains(&day)
-        && (0..24).contains(&hour)
-        && (0..60).contains(&minute)
-        && (0..=60).contains(&second)
-        && (0..1000).contains(&ms);
-    if !valid {
-        return None;
-    }
-    let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
-    seconds.checked_mul(1_000_000_000)?.checked_add(ms * 1_000_000)
+    let [year, month, _, day, hour, minute, second, ms] = fields.map(u32::from);
+    let date = NaiveDate::from_ymd_opt(i32::try_from(year).ok().filter(|year| (1..=9999).contains(year))?, month, day)?;
+    // A leap second is the first one of the next minute.
+    let at = date.and_hms_milli_opt(hour, minute, second.min(59), ms)?.and_utc().timestamp_millis();
+    let leap = (second == 60).then_some(1000).or((second < 60).then_some(0))?;
+    at.checked_add(leap)?.checked_mul(1_000_000)
 }
 
 /// 1970-01-01 in 100-nanosecond units since 1601 (FILETIME).
@@ -95,19 +81,10 @@ pub fn file_time_to_utc_us(file_time: u64) -> Option<i64> {
 
 /// Nanoseconds since 1970 as `2026-11-20T18:12:29.912Z` (milliseconds, as good as EventPipe's start time is).
 pub fn format_utc(utc_ns: i64) -> String {
-    let ms = utc_ns.div_euclid(1_000_000);
-    let (days, of_day) = (ms.div_euclid(86_400_000), ms.rem_euclid(86_400_000));
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_index = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_index + 2) / 5 + 1;
-    let month = if month_index < 10 { month_index + 3 } else { month_index - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
-    let (second, milli) = (of_day / 1000 % 60, of_day % 1000);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+    let at = DateTime::from_timestamp_nanos(utc_ns);
+    let (date, time, ms) = (at.date_naive(), at.time(), at.timestamp_subsec_millis());
+    let (year, month, day) = (date.year(), date.month(), date.day());
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{ms:03}Z", time.hour(), time.minute(), time.second())
 }
 
 #[cfg(test)]
@@ -145,6 +122,10 @@ mod tests {
         assert_eq!(format_utc(-1), "1969-12-31T23:59:59.999Z");
         assert_eq!(system_time_to_utc_ns([2026, 13, 0, 5, 20, 18, 12, 912]), None);
         assert_eq!(system_time_to_utc_ns([0; 8]), None);
+        assert_eq!(system_time_to_utc_ns([2026, 2, 0, 30, 20, 18, 12, 912]), None);
+        let leap = system_time_to_utc_ns([2016, 12, 0, 31, 23, 59, 60, 500]);
+        assert_eq!(leap.map(format_utc).as_deref(), Some("2017-01-01T00:00:00.500Z"));
+        assert_eq!(format_utc(i64::MIN), "1677-09-21T00:12:43.145Z");
     }
 
     #[test]

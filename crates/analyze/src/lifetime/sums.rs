@@ -1,6 +1,7 @@
 //! Sums over lifetimes.
 
 use super::life::{Fate, Lifetime};
+use crate::subjects::pool::percentile;
 
 /// What became of the allocations of a group. Bytes are those that samples stand for.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -70,31 +71,13 @@ impl Sums {
     pub fn percentiles(&self) -> Option<Percentiles> {
         let mut collections: Vec<u32> = self.lives.iter().map(|life| life.0).collect();
         let mut times: Vec<i64> = self.lives.iter().map(|life| life.1).collect();
+        collections.sort_unstable();
+        times.sort_unstable();
         Some(Percentiles {
-            collections_median: at(&mut collections, 50)?,
-            collections_p90: at(&mut collections, 90)?,
-            ns_median: at(&mut times, 50)?,
-            ns_p90: at(&mut times, 90)?,
+            collections_median: percentile(&collections, 50)?,
+            collections_p90: percentile(&collections, 90)?,
+            ns_median: percentile(&times, 50)?,
+            ns_p90: percentile(&times, 90)?,
         })
-    }
-}
-
-/// The value below which this part of the values lies, as `quantile_disc` of DuckDB finds it.
-fn at<T: Ord + Copy>(values: &mut [T], part: usize) -> Option<T> {
-    let place = (values.len() * part).div_ceil(100).checked_sub(1)?;
-    (place < values.len()).then(|| *values.select_nth_unstable(place).1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentiles_are_values_that_are_there() {
-        let of = |values: &[i32], part| at(&mut values.to_vec(), part);
-        assert_eq!((of(&[], 50), of(&[7], 50), of(&[7], 90)), (None, Some(7), Some(7)));
-        assert_eq!((of(&[4, 1, 3, 2], 50), of(&[4, 1, 3, 2], 90)), (Some(2), Some(4)));
-        let ten: Vec<i32> = (1..=10).rev().collect();
-        assert_eq!((of(&ten, 50), of(&ten, 90)), (Some(5), Some(9)));
     }
 }

@@ -1,5 +1,7 @@
 //! Writes numbers, sizes, durations, shares and moments for people.
 
+use tracequet_trace::time::format_utc;
+
 /// `1,234,567`.
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -100,18 +102,8 @@ pub fn three_digits(value: f64) -> String {
 
 /// A moment in UTC by microseconds since 1970: `2026-03-01 12:34:56`.
 pub fn utc(us: i64) -> String {
-    let seconds = us.div_euclid(1_000_000);
-    let (days, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    // Days of eras of 400 years that begin in March, as Howard Hinnant's civil_from_days counts them.
-    let days = days.saturating_add(719_468);
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    let year = year + era * 400 + i64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02} {:02}:{:02}:{:02}", second / 3600, second / 60 % 60, second % 60)
+    let text = format_utc(us.saturating_mul(1000));
+    text.split('.').next().unwrap_or_default().replace('T', " ")
 }
 
 #[cfg(test)]

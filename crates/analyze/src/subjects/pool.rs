@@ -99,7 +99,7 @@ impl Pool {
 }
 
 /// A percentile of values in order: one of them, without interpolation, as the metrics have it.
-pub fn percentile(sorted: &[u64], percent: usize) -> Option<u64> {
+pub fn percentile<T: Copy>(sorted: &[T], percent: usize) -> Option<T> {
     let rank = (sorted.len() * percent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied()
 }
@@ -115,7 +115,7 @@ mod tests {
             [50, 95, 99, 100].map(|percent| percentile(&values, percent)),
             [Some(5), Some(10), Some(10), Some(10)]
         );
-        assert_eq!(percentile(&[], 50), None);
+        assert_eq!(percentile::<u64>(&[], 50), None);
         assert_eq!(percentile(&[7], 1), Some(7));
     }
 }

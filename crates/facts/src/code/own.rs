@@ -1,5 +1,7 @@
 //! Which code is the framework's, and which is the user's own: by where a file lies and what an assembly is called.
 
+use tracequet_trace::pattern::fits;
+
 /// The patterns that a person gave for user code ("own" in options and columns).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnCode {
@@ -166,30 +168,10 @@ fn method_of(name: &str) -> &str {
 /// Whether a text matches a pattern, in which `*` stands for anything and `?` for one character; letters match in
 /// either case.
 pub fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
-    let (mut at, mut place) = (0, 0);
-    // Where the last star is, and where it was tried up to.
-    let mut star: Option<(usize, usize)> = None;
-    while place < text.len() {
-        match (pattern.get(at), text.get(place)) {
-            (Some(b'*'), _) => {
-                star = Some((at, place));
-                at += 1;
-            }
-            (Some(p), Some(t)) if *p == b'?' || p.eq_ignore_ascii_case(t) => {
-                at += 1;
-                place += 1;
-            }
-            _ => match &mut star {
-                Some((from, tried)) => {
-                    *tried += 1;
-                    (at, place) = (*from + 1, *tried);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.get(at..).unwrap_or_default().iter().all(|b| *b == b'*')
+    let is = |pattern: &[u8], letter: u8| {
+        pattern.first().is_some_and(|own| *own == b'?' || own.eq_ignore_ascii_case(&letter)).then_some(1)
+    };
+    fits(text.as_bytes(), pattern.as_bytes(), b'*', is)
 }
 
 #[cfg(test)]

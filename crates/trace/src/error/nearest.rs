@@ -13,7 +13,7 @@ pub fn nearest<'n>(typed: &str, names: impl IntoIterator<Item = &'n str>) -> Opt
     let distance = |name: &'n str| {
         let name_letters = letters(name);
         let is_part = typed_letters.len() > 2 && name.to_lowercase().contains(&typed.to_lowercase());
-        let distance = if is_part { 1 } else { changes(&typed_letters, &name_letters) };
+        let distance = if is_part { 1 } else { distance_of(&typed_letters, &name_letters) };
         (distance <= most && distance < typed_letters.len().max(1)).then_some((distance, name.len(), name))
     };
     let near = names.into_iter().take(MAX_NAMES).filter_map(distance).min();
@@ -25,8 +25,13 @@ pub fn did_you_mean<'n>(typed: &str, names: impl IntoIterator<Item = &'n str>) -
     nearest(typed, names).map(|name| format!("; did you mean {name}?")).unwrap_or_default()
 }
 
-/// Letters that have to be put in, left out or replaced to make one text of another.
-fn changes(one: &[char], other: &[char]) -> usize {
+/// The number of letters that have to be put in, left out or replaced to make one text of another (Levenshtein).
+pub fn edit_distance(one: &str, other: &str) -> usize {
+    let letters = |text: &str| text.chars().take(MAX_CHARACTERS).collect::<Vec<char>>();
+    distance_of(&letters(one), &letters(other))
+}
+
+fn distance_of(one: &[char], other: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=other.len()).collect();
     for (at, letter) in one.iter().enumerate() {
         let mut diagonal = at;
@@ -62,7 +67,8 @@ mod tests {
 
     #[test]
     fn changes_are_counted() {
-        let of = |one: &str, other: &str| changes(&one.chars().collect::<Vec<_>>(), &other.chars().collect::<Vec<_>>());
+        let of =
+            |one: &str, other: &str| distance_of(&one.chars().collect::<Vec<_>>(), &other.chars().collect::<Vec<_>>());
         assert_eq!((of("kitten", "sitting"), of("", "abc"), of("abc", ""), of("abc", "abc")), (3, 3, 3, 0));
     }
 }
