@@ -440,7 +440,7 @@ pub struct InspectArgs {
 
 #[derive(Debug, Args)]
 pub struct SchemaArgs {
-    /// Only this table
+    /// Only this table, or this view or macro of views.sql
     #[arg(value_name = "TABLE")]
     pub table: Option<String>,
     #[command(flatten)]

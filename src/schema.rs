@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tracequet::analyze::present::units::counted;
 use tracequet::analyze::present::{Answer, Cell, Column, Document, Sentence, Table, Unit, numbers, words};
 use tracequet::dataset::table::schema::{self, ColumnSchema, TableSchema};
+use tracequet::dataset::table::views::{self, View};
 use tracequet::trace::event::catalog::{self, EventLayout, Provider, ValueMap};
 use tracequet::trace::event::layout::map_of;
 
@@ -18,7 +19,10 @@ pub fn run(args: &SchemaArgs) -> anyhow::Result<Outcome> {
     match &args.events {
         Some(provider) if provider.is_empty() => args.format.print(&providers()?, Outcome::Whole),
         Some(provider) => args.format.print(&Events(find_provider(provider)?), Outcome::Whole),
-        None => args.format.print(&Tables(chosen(schema::all()?, args.table.as_deref())?), Outcome::Whole),
+        None => match args.table.as_deref().and_then(views::view) {
+            Some(view) => args.format.print(&Asked(view), Outcome::Whole),
+            None => args.format.print(&Tables(chosen(schema::all()?, args.table.as_deref())?), Outcome::Whole),
+        },
     }
 }
 
@@ -56,6 +60,34 @@ impl Answer for Tables<'_> {
     /// An array of tables.
     fn json(&self) -> Value {
         serde_json::to_value(self.0).unwrap_or_default()
+    }
+}
+
+/// A view or macro of `views.sql`.
+struct Asked(View);
+
+impl Answer for Asked {
+    fn document(&self) -> Document {
+        let View { name, doc, needs, sql } = &self.0;
+        let mut out = Document::default();
+        out.part(*name);
+        out.line(doc.clone());
+        out.line(format!("Made of {}.", needs.join(", ")));
+        out.gap();
+        sql.lines().for_each(|line| out.line(line));
+        out
+    }
+
+    fn rows(&self) -> Table {
+        let View { name, doc, needs, sql } = &self.0;
+        let heads = ["name", "doc", "needs", "sql"].map(|key| words(key, "").key(key));
+        let mut table = Table::new("views", &heads);
+        table.row([Cell::text(name), Cell::words(doc.clone()), Cell::words(needs.join(", ")), Cell::text(sql)]);
+        table
+    }
+
+    fn json(&self) -> Value {
+        serde_json::to_value(&self.0).unwrap_or_default()
     }
 }
 

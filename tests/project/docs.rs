@@ -50,6 +50,52 @@ fn the_table_list_is_printed_by_the_program() {
     assert!(format!("## {printed}") == expected, "docs/TABLES.md is stale: UPDATE_DOCS=1 cargo test the_table_list");
 }
 
+/// `tracequet schema` knows each view and macro, by what its file says.
+#[test]
+fn views_and_macros_have_a_schema() {
+    let mut views = 0;
+    for entry in std::fs::read_dir(root().join("schemas/views")).expect("schemas/views") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_stem().expect("a name").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&path).expect("a text");
+        let printed = program(&["schema", &name, "--format", "json"]);
+        let view: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+        let sql = view["sql"].as_str().expect("SQL");
+        assert!(text.ends_with(sql) && sql.contains("CREATE OR REPLACE "), "{name}: {sql}");
+        let doc = view["doc"].as_str().expect("a text");
+        assert!(doc.len() > 40 && doc.ends_with(['.', ')']) && !doc.contains("-- "), "{name}: {doc}");
+        assert!(view["needs"].as_array().is_some_and(|needs| !needs.is_empty()), "{name}");
+        views += 1;
+    }
+    assert!(views > 30, "{views}");
+}
+
+/// The table of CONTRIBUTING names files that there are; `<name>` stands for any of a folder.
+#[test]
+fn the_files_that_a_change_touches_are_there() {
+    let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).expect("CONTRIBUTING.md");
+    let (_, table) = text.split_once("\n| to add |").expect("the table");
+    let table = table.split("\n\n").next().unwrap_or_default();
+    let mut looked_at = 0;
+    for path in table.split('`').skip(1).step_by(2).filter(|part| part.contains('/') && !part.contains(' ')) {
+        match path.split_once('<') {
+            None => assert!(root().join(path).exists(), "{path}"),
+            Some((folder, end)) => {
+                let end = end.split_once('>').map_or("", |(_, end)| end);
+                let files = std::fs::read_dir(root().join(folder)).unwrap_or_else(|error| panic!("{path}: {error}"));
+                let names = files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned());
+                assert!(names.filter(|name| name.ends_with(end)).count() > 2, "{path}");
+            }
+        }
+        looked_at += 1;
+    }
+    assert!(looked_at > 12, "{looked_at}");
+    let tests = super::layers::files("tests");
+    for test in table.split('`').skip(1).step_by(2).filter(|part| part.starts_with("the_")) {
+        assert!(tests.iter().any(|(_, text)| text.contains(&format!("fn {test}("))), "no test {test}");
+    }
+}
+
 #[test]
 fn every_table_is_in_the_list_of_the_dataset() {
     let list = std::fs::read_to_string(root().join("docs/DATASET.md")).expect("docs/DATASET.md");

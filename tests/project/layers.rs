@@ -34,7 +34,7 @@ fn root() -> &'static Path {
 }
 
 /// All Rust files below a folder, with their text, by path.
-fn files(folder: &str) -> Vec<(PathBuf, String)> {
+pub fn files(folder: &str) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
     while let Some(folder) = folders.pop() {

@@ -6,7 +6,6 @@ use tracequet_analyze::present::{escaped, escaped_name};
 
 use sha2::{Digest, Sha256};
 
-
 /// Beside its colour an area of a chart has lines of its own: by the class of the colour, a square of 6 units.
 const ETCHES: [(&str, &str); 6] = [
     ("g1", "M-1 1L1 -1M-1 7L7 -1M5 7L7 5"),

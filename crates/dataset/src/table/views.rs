@@ -148,6 +148,28 @@ fn only_trace(tables: &[&str], files: Files<'_>) -> String {
     format!("CREATE OR REPLACE MACRO only_trace() AS {key};\n")
 }
 
+/// A view or a macro of `schemas/views`.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct View {
+    /// Its name.
+    pub name: &'static str,
+    /// The question that it answers, with its columns.
+    pub doc: String,
+    /// The tables and views that it is made of.
+    pub needs: Vec<&'static str>,
+    /// Its text.
+    pub sql: &'static str,
+}
+
+/// The view or macro of a name.
+pub fn view(name: &str) -> Option<View> {
+    let (name, text) = *tracequet_schemas::VIEWS.iter().find(|(own, _)| *own == name)?;
+    let (doc, _) = text.split_once("-- needs: ")?;
+    let doc = doc.lines().map(|line| line.trim_start_matches("--").trim()).collect::<Vec<_>>().join(" ");
+    let sql = text.split_once("-- needs: ").and_then(|(_, rest)| rest.split_once('\n')).map_or("", |(_, sql)| sql);
+    Some(View { name, doc, needs: needs(text).collect(), sql })
+}
+
 /// The tables and views that a file says it needs.
 fn needs(text: &str) -> impl Iterator<Item = &str> {
     let line = text.lines().find_map(|line| line.strip_prefix("-- needs: ")).unwrap_or_default();
