@@ -12,9 +12,8 @@
 //! Whether the end that comes before the first resume is the hidden one's is seen only later: when a suspension for
 //! GCPrep follows before generation 2 starts again.
 
-use super::pauses::{Pauses, is_for_gc};
 use super::ranges::{RangeAnomalies, Ranges};
-use super::report_queue::ReportQueue;
+use super::tracked::{OpenGc, Tracked};
 use crate::enum_names;
 use crate::fact::{FactSink, Gc, GcGenerationRange, GcId};
 
@@ -43,6 +42,12 @@ pub struct OpenCollection {
     pub(super) provisional_end: Option<(i64, Vec<GcGenerationRange>)>,
 }
 
+impl OpenGc for OpenCollection {
+    fn row(&mut self) -> &mut Gc {
+        &mut self.row
+    }
+}
+
 /// Facts that the runtime's own events add, where a recording has both (see [`super::profiled`]).
 #[derive(Default)]
 pub(super) struct Shared {
@@ -57,8 +62,6 @@ pub(super) struct Shared {
 /// The collections of one recording.
 #[derive(Default)]
 pub struct CallbackGcTracker {
-    process_id: u64,
-    clr_instance_id: u16,
     /// Whether background collections are possible.
     concurrent: bool,
     /// Whether suspensions are recorded.
@@ -67,9 +70,7 @@ pub struct CallbackGcTracker {
     pub last_id: GcId,
     /// Facts that the runtime's own events have, too.
     pub(super) shared: Shared,
-    pub(super) open: Vec<OpenCollection>,
-    closed: ReportQueue,
-    pauses: Pauses,
+    all: Tracked<OpenCollection>,
     waiting: Option<Vec<u64>>,
     /// Collections whose end never came.
     pub abandoned: u64,
@@ -79,8 +80,6 @@ pub struct CallbackGcTracker {
     pub outside: u64,
     /// Ends that may belong to another collection.
     pub uncertain: u64,
-    /// Records were lost, and no suspension began since: that of the next collection may be among them.
-    lost_before_start: bool,
     /// An error of a spill file.
     pub failed: Option<std::io::Error>,
     /// Anomalies of closed collections that are not yet reported.
@@ -90,12 +89,13 @@ pub struct CallbackGcTracker {
 impl CallbackGcTracker {
     /// For one process.
     pub fn new(process_id: u64, clr_instance_id: u16, concurrent: bool, suspends: bool) -> CallbackGcTracker {
-        CallbackGcTracker { process_id, clr_instance_id, concurrent, suspends, ..CallbackGcTracker::default() }
+        let all = Tracked::new(process_id, clr_instance_id, 0);
+        CallbackGcTracker { all, concurrent, suspends, ..CallbackGcTracker::default() }
     }
 
     /// Whether a collection is open that has begun and not ended.
     pub fn runs(&self) -> bool {
-        self.open.last().is_some_and(|top| top.started && top.provisional_end.is_none())
+        self.all.open.last().is_some_and(|top| top.started && top.provisional_end.is_none())
     }
 
     /// Objects that wait for their finalizers after the collection that was closed last, sorted.
@@ -105,14 +105,7 @@ impl CallbackGcTracker {
 
     fn new_open(&mut self, start_ts_ns: i64) -> OpenCollection {
         self.last_id += 1;
-        let row = Gc {
-            gc_id: self.last_id,
-            process_id: self.process_id,
-            clr_instance_id: self.clr_instance_id,
-            start_ts_ns,
-            touches_gap: self.lost_before_start,
-            ..Gc::default()
-        };
+        let row = self.all.new_row(self.last_id, start_ts_ns);
         let mut open = OpenCollection { row, joined: self.shared.starts_joined, ..OpenCollection::default() };
         open.ranges.set_tagged();
         open
@@ -127,13 +120,13 @@ impl CallbackGcTracker {
         sink: &mut impl FactSink,
     ) {
         let is_full = generation == Some(2);
-        while let Some(top) = self.open.last() {
+        while let Some(top) = self.all.open.last() {
             let goes_on = self.concurrent
                 && top.started
                 && top.row.generation == Some(2)
                 && !is_full
                 && (top.provisional_end.is_some() || top.resumed || !self.suspends)
-                && self.open.len() < MAX_OPEN;
+                && self.all.open.len() < MAX_OPEN;
             if goes_on {
                 break;
             }
@@ -142,21 +135,19 @@ impl CallbackGcTracker {
         self.report(sink);
         let mut open = self.new_open(ts_ns);
         // An end without a start may come first, left over from the other side of the gap.
-        self.lost_before_start = false;
+        self.all.lost_before_start = false;
         open.row.generation = generation;
         open.row.reason = reason;
         open.started = true;
-        open.nested = !self.open.is_empty();
+        open.nested = !self.all.open.is_empty();
         let gc_id = open.row.gc_id;
-        self.open.push(open);
-        let rows = self.open.iter_mut().map(|open| &mut open.row);
-        self.pauses.collection(gc_id, false, ts_ns, self.process_id, rows, sink);
-        self.mark_lost_pauses();
+        self.all.open.push(open);
+        self.all.begun(gc_id, false, ts_ns, sink);
     }
 
     /// Bounds that came with the start.
     pub fn bounds_at_start(&mut self, bounds: Vec<GcGenerationRange>) {
-        if let Some(open) = self.open.last_mut() {
+        if let Some(open) = self.all.open.last_mut() {
             bounds.into_iter().for_each(|bound| open.ranges.bound(bound));
         }
     }
@@ -164,20 +155,20 @@ impl CallbackGcTracker {
     /// GarbageCollectionFinished. Returns whether its start is not in the recording.
     pub fn finished(&mut self, ts_ns: i64, bounds: Vec<GcGenerationRange>, sink: &mut impl FactSink) -> bool {
         if self.shared.end_is_provisional
-            && let Some(top) = self.open.last_mut().filter(|top| top.joined && top.provisional_end.is_none())
+            && let Some(top) = self.all.open.last_mut().filter(|top| top.joined && top.provisional_end.is_none())
         {
             top.provisional_end = Some((ts_ns, bounds));
             return !top.started;
         }
         let is_full = |o: &&mut OpenCollection| o.started && o.row.generation == Some(2);
-        if self.concurrent && self.open.last_mut().filter(is_full).is_some() {
+        if self.concurrent && self.all.open.last_mut().filter(is_full).is_some() {
             self.uncertain += u64::from(!self.suspends);
-            if self.open.last().is_some_and(|top| top.provisional_end.is_some()) {
+            if self.all.open.last().is_some_and(|top| top.provisional_end.is_some()) {
                 // A second end: the first was the hidden one's.
                 self.hidden(sink);
             }
             let suspends = self.suspends;
-            if let Some(top) = self.open.last_mut() {
+            if let Some(top) = self.all.open.last_mut() {
                 if suspends && !top.resumed {
                     top.provisional_end = Some((ts_ns, bounds));
                     return false;
@@ -185,7 +176,7 @@ impl CallbackGcTracker {
                 top.background |= suspends;
             }
         }
-        let known = self.open.pop();
+        let known = self.all.open.pop();
         let started = known.as_ref().is_some_and(|open| open.started);
         let mut top = known.unwrap_or_else(|| self.new_open(ts_ns));
         bounds.into_iter().for_each(|bound| top.ranges.bound(bound));
@@ -197,7 +188,7 @@ impl CallbackGcTracker {
 
     /// The end of the innermost collection, which continues in the background, was that of a hidden one.
     fn hidden(&mut self, sink: &mut impl FactSink) {
-        let Some(top) = self.open.last_mut() else { return };
+        let Some(top) = self.all.open.last_mut() else { return };
         top.background = true;
         let (start_ns, outer) = (top.row.start_ts_ns, top.row.gc_id);
         let Some((end_ns, bounds)) = top.provisional_end.take() else { return };
@@ -210,7 +201,7 @@ impl CallbackGcTracker {
 
     /// Settles the kinds of the collections that came behind `outer`, of which it was not known whether it was over.
     fn decided(&mut self, outer: GcId, kind: &'static str) {
-        let behind = self.closed.iter_mut().filter(|row| row.gc_id > outer && row.complete);
+        let behind = self.all.closed.iter_mut().filter(|row| row.gc_id > outer && row.complete);
         behind.for_each(|row| row.kind = row.kind.or(Some(kind)));
     }
 
@@ -221,7 +212,7 @@ impl CallbackGcTracker {
             (true, false) => Some("blocking"),
             (true, true) if closed.background => Some("background"),
             (true, true) if !self.suspends && (is_full || closed.nested) => None,
-            (true, true) if closed.nested => match self.open.last() {
+            (true, true) if closed.nested => match self.all.open.last() {
                 Some(outer) if outer.provisional_end.is_some() && !outer.background => None,
                 Some(_) => Some("foreground"),
                 None => Some("blocking"),
@@ -267,34 +258,27 @@ impl CallbackGcTracker {
         if closed.joined {
             return self.shared.closed.push(closed.row);
         }
-        self.closed.push(closed.row);
+        self.all.closed.push(closed.row);
     }
 
     /// Rows of a record were lost: what is open may lack something.
     pub fn rows_lost(&mut self) {
-        self.open.iter_mut().for_each(|open| open.row.touches_gap = true);
+        self.all.rows_lost();
     }
 
     /// Records were lost.
     pub fn records_lost(&mut self) {
-        self.rows_lost();
-        self.pauses.events_lost(None);
-        self.mark_lost_pauses();
-        self.lost_before_start = true;
+        self.all.events_lost(None);
     }
 
     /// Pauses that were not remembered, because too many were open.
     pub fn pauses_dropped(&self) -> u64 {
-        self.pauses.dropped
-    }
-
-    fn mark_lost_pauses(&mut self) {
-        self.pauses.mark_lost(self.open.iter_mut().map(|open| &mut open.row).chain(self.closed.iter_mut()));
+        self.all.pauses.dropped
     }
 
     /// The innermost collection stays without an end: it is lost, or (`false`) the recording ends before it.
     pub(super) fn abandon(&mut self, is_lost: bool, sink: &mut impl FactSink) {
-        let Some(mut lost) = self.open.pop() else { return };
+        let Some(mut lost) = self.all.open.pop() else { return };
         if let Some((end_ns, bounds)) = lost.provisional_end.take() {
             // The collection started and ended without ever working in the background.
             bounds.into_iter().for_each(|bound| lost.ranges.bound(bound));
@@ -314,77 +298,73 @@ impl CallbackGcTracker {
     /// The innermost collection that is not over; one without a start is opened when there is none.
     #[allow(clippy::indexing_slicing, reason = "there is one: it was opened when there was none")]
     pub fn innermost(&mut self, ts_ns: i64) -> &mut OpenCollection {
-        if self.open.last().is_none_or(|top| top.provisional_end.is_some()) {
+        if self.all.open.last().is_none_or(|top| top.provisional_end.is_some()) {
             let open = self.new_open(ts_ns);
-            self.open.push(open);
+            self.all.open.push(open);
         }
-        let last = self.open.len() - 1;
-        &mut self.open[last]
+        let last = self.all.open.len() - 1;
+        &mut self.all.open[last]
     }
 
     /// RuntimeSuspendStarted.
     pub fn suspend_started(&mut self, reason: u32, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
         if reason == FOR_GC_PREP && self.concurrent {
             // Only a background collection asks for this.
-            if let Some(outer) = self.open.iter().rposition(|o| o.started && o.row.generation == Some(2)) {
-                let inner = self.open.split_off(outer + 1);
+            if let Some(outer) = self.all.open.iter().rposition(|o| o.started && o.row.generation == Some(2)) {
+                let inner = self.all.open.split_off(outer + 1);
                 self.hidden(sink);
-                self.open.extend(inner);
+                self.all.open.extend(inner);
             }
         }
         let gc_id = match reason {
-            FOR_GC_PREP => self.open.iter().rev().find(|o| o.background).map_or(0, |o| o.row.gc_id),
+            FOR_GC_PREP => self.all.open.iter().rev().find(|o| o.background).map_or(0, |o| o.row.gc_id),
             _ => 0,
         };
         let reason = enum_names::callback_suspend_reason(reason);
-        self.pauses.begin(thread, reason, gc_id, ts_ns);
-        self.mark_lost_pauses();
-        self.lost_before_start &= !is_for_gc(reason);
+        self.all.suspended(thread, reason, gc_id, ts_ns);
         self.report(sink);
     }
 
     /// RuntimeSuspendFinished.
     pub fn suspend_finished(&mut self, ts_ns: i64, thread: u32) {
-        self.pauses.stopped(thread, ts_ns);
+        self.all.pauses.stopped(thread, ts_ns);
     }
 
     /// RuntimeSuspendAborted.
     pub fn suspend_aborted(&mut self, thread: u32) {
-        self.pauses.abort(thread);
+        self.all.pauses.abort(thread);
     }
 
     /// RuntimeResumeStarted: what has no start has, by now, no end either.
     pub fn resume_started(&mut self, ts_ns: i64, sink: &mut impl FactSink) {
-        while self.open.last().is_some_and(|top| !top.started) {
-            if let Some(mut open) = self.open.pop() {
+        while self.all.open.last().is_some_and(|top| !top.started) {
+            if let Some(mut open) = self.all.open.pop() {
                 open.is_outside = true;
                 open.row.end_ts_ns = Some(ts_ns);
                 self.close(open, sink);
             }
         }
-        self.open.iter_mut().for_each(|open| open.resumed = true);
+        self.all.open.iter_mut().for_each(|open| open.resumed = true);
     }
 
     /// RuntimeResumeFinished.
     pub fn resume_finished(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
-        let rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
-        self.pauses.end(thread, ts_ns, self.process_id, rows, sink);
+        self.all.resumed(thread, ts_ns, sink);
     }
 
     /// Hands on collections that are over, as far as no older one is open, nor the pause of an older one.
     pub fn report(&mut self, sink: &mut impl FactSink) {
-        let open = self.open.first().map(|open| open.row.gc_id);
-        self.closed.report(open.into_iter().chain(self.pauses.oldest_collection()).min(), sink);
+        self.all.report(sink);
     }
 
     /// Ends open collections without an end: the ends are lost, or (`false`) the recording ends before them.
     pub fn finish(&mut self, is_lost: bool, sink: &mut impl FactSink) {
-        while !self.open.is_empty() {
+        while !self.all.open.is_empty() {
             self.abandon(is_lost, sink);
         }
-        self.pauses.finish();
-        self.mark_lost_pauses();
-        self.closed.finish(sink);
+        self.all.pauses.finish();
+        self.all.mark_lost_pauses();
+        self.all.closed.finish(sink);
     }
 }
 
@@ -392,24 +372,24 @@ impl CallbackGcTracker {
 impl CallbackGcTracker {
     /// The innermost collection, if it is not over and the runtime's own events are not known to report it.
     pub(super) fn not_joined(&self) -> Option<GcId> {
-        self.open.last().filter(|top| !top.joined && top.provisional_end.is_none()).map(|top| top.row.gc_id)
+        self.all.open.last().filter(|top| !top.joined && top.provisional_end.is_none()).map(|top| top.row.gc_id)
     }
 
     /// The runtime's own events report the innermost collection, too.
     pub(super) fn join(&mut self) {
-        if let Some(top) = self.open.last_mut() {
+        if let Some(top) = self.all.open.last_mut() {
             top.joined = true;
         }
     }
 
     /// Whether a joined collection is open.
     pub(super) fn has_joined(&self) -> bool {
-        self.open.iter().any(|open| open.joined)
+        self.all.open.iter().any(|open| open.joined)
     }
 
     /// The runtime's own events of a joined collection end. Returns how many ranges they lack.
     pub(super) fn joined_ends(&mut self, gc_id: GcId, other: &Ranges, sink: &mut impl FactSink) -> u64 {
-        let Some(top) = self.open.last_mut().filter(|top| top.joined && top.row.gc_id == gc_id) else { return 0 };
+        let Some(top) = self.all.open.last_mut().filter(|top| top.joined && top.row.gc_id == gc_id) else { return 0 };
         let lacking = top.ranges.also_reported(other);
         if top.provisional_end.is_some() {
             self.abandon(true, sink);

@@ -11,9 +11,9 @@
 use tracequet_trace::reader::ProcessKey;
 
 use super::last_sizes::LastSizes;
-use super::pauses::{Pauses, is_for_gc};
+use super::pauses::is_for_gc;
 use super::ranges::Ranges;
-use super::report_queue::ReportQueue;
+use super::tracked::{OpenGc, Tracked};
 use crate::fact::{CallsiteId, FactSink, Gc, GcId};
 
 /// A collection that is not reported yet.
@@ -28,23 +28,25 @@ pub struct OpenCollection {
     pub(super) started: bool,
 }
 
+impl OpenGc for OpenCollection {
+    fn row(&mut self) -> &mut Gc {
+        &mut self.row
+    }
+}
+
 /// The collections of one runtime of one process.
 #[derive(Debug, Default)]
 pub struct EventGcTracker {
     pub(super) process: ProcessKey,
     clr_instance_id: u16,
-    pub(super) open: Vec<OpenCollection>,
-    pub(super) closed: ReportQueue,
+    all: Tracked<OpenCollection>,
     last_ended: Option<GcId>,
     /// The collection that summaries are of until threads are suspended again or another one starts: later ones are of
     /// another.
     to_be_summed_up: Option<GcId>,
-    pauses: Pauses,
     /// The trigger of the next collection, and whether one has started since.
     trigger: Option<(Trigger, bool)>,
     sizes: LastSizes,
-    /// Events were lost, and no suspension began since: that of the next collection may be among them.
-    lost_before_start: bool,
     /// Collections whose end never came.
     pub abandoned: u64,
     /// Collections that were running when the recording ended.
@@ -90,8 +92,8 @@ pub struct Start {
 impl EventGcTracker {
     /// For one runtime of one process.
     pub fn new(process: ProcessKey, clr_instance_id: u16, tells_gaps: bool) -> EventGcTracker {
-        let closed = ReportQueue::holding(if tells_gaps { HELD_FOR_GAPS } else { 0 });
-        EventGcTracker { process, clr_instance_id, closed, ..EventGcTracker::default() }
+        let all = Tracked::new(process.id, clr_instance_id, if tells_gaps { HELD_FOR_GAPS } else { 0 });
+        EventGcTracker { process, clr_instance_id, all, ..EventGcTracker::default() }
     }
 
     /// Whether this is a runtime of that process.
@@ -102,24 +104,17 @@ impl EventGcTracker {
     /// Events of a thread (`None`: of any) were lost, all of them later than `since_ns`. What was going on meanwhile
     /// may lack something.
     pub fn events_lost(&mut self, thread: Option<u32>, since_ns: i64) {
-        self.open.iter_mut().for_each(|open| open.row.touches_gap = true);
-        for row in self.closed.iter_mut().filter(|row| row.end_ts_ns.is_none_or(|end| end >= since_ns)) {
+        for row in self.all.closed.iter_mut().filter(|row| row.end_ts_ns.is_none_or(|end| end >= since_ns)) {
             row.touches_gap = true;
         }
-        self.pauses.events_lost(thread);
         self.trigger = None;
         self.sizes.forget();
-        self.mark_lost_pauses();
-        self.lost_before_start = true;
+        self.all.events_lost(thread);
     }
 
     /// Pauses that were not remembered, because too many were open.
     pub fn pauses_dropped(&self) -> u64 {
-        self.pauses.dropped
-    }
-
-    fn mark_lost_pauses(&mut self) {
-        self.pauses.mark_lost(self.open.iter_mut().map(|open| &mut open.row).chain(self.closed.iter_mut()));
+        self.all.pauses.dropped
     }
 
     /// Whether this is the state of that runtime.
@@ -129,13 +124,13 @@ impl EventGcTracker {
 
     /// Where the collection that an end of this number ends is in the list of open ones.
     pub(super) fn ended_by(&self, number: u32) -> Option<usize> {
-        let known = self.open.iter().rposition(|o| o.started && o.row.gc_number == number);
-        known.or(self.open.iter().rposition(|o| !o.started))
+        let known = self.all.open.iter().rposition(|o| o.started && o.row.gc_number == number);
+        known.or(self.all.open.iter().rposition(|o| !o.started))
     }
 
     /// A collection starts. `next_id` is taken when it is a new one: old runtimes announce each start twice.
     pub fn start(&mut self, start: Start, ts_ns: i64, thread: u32, next_id: &mut GcId, sink: &mut impl FactSink) {
-        if let Some(open) = self.open.last_mut()
+        if let Some(open) = self.all.open.last_mut()
             && open.started
             && open.row.gc_number == start.number
         {
@@ -144,7 +139,8 @@ impl EventGcTracker {
             return;
         }
         // Only a background collection continues while another starts.
-        while self.open.last().is_some_and(|o| o.row.kind != Some("background") || start.kind == Some("background")) {
+        while self.all.open.last().is_some_and(|o| o.row.kind != Some("background") || start.kind == Some("background"))
+        {
             self.abandon(true, sink);
         }
         self.report(sink);
@@ -154,30 +150,24 @@ impl EventGcTracker {
             *trigger
         });
         let trigger = trigger.filter(|trigger| trigger.ts_ns <= ts_ns);
-        self.open.push(OpenCollection {
+        self.all.open.push(OpenCollection {
             row: Gc {
-                gc_id: *next_id,
-                process_id: self.process.id,
-                clr_instance_id: self.clr_instance_id,
                 gc_number: start.number,
                 generation: start.generation,
                 reason: start.reason,
                 kind: start.kind,
-                start_ts_ns: ts_ns,
                 trigger_ts_ns: trigger.map(|trigger| trigger.ts_ns),
                 trigger_reason: trigger.and_then(|trigger| trigger.reason),
                 trigger_thread_id: trigger.map_or(0, |trigger| trigger.thread_id),
                 trigger_callsite_id: trigger.map_or(0, |trigger| trigger.callsite_id),
-                touches_gap: std::mem::take(&mut self.lost_before_start),
-                ..Gc::default()
+                ..self.all.new_row(*next_id, ts_ns)
             },
             ranges: self.spare.take().unwrap_or_default(),
             starting_on: Some(thread),
             started: true,
         });
-        let rows = self.open.iter_mut().map(|o| &mut o.row);
-        self.pauses.collection(*next_id, start.kind == Some("background"), ts_ns, self.process.id, rows, sink);
-        self.mark_lost_pauses();
+        self.all.lost_before_start = false;
+        self.all.begun(*next_id, start.kind == Some("background"), ts_ns, sink);
     }
 
     /// A collection ends.
@@ -192,18 +182,18 @@ impl EventGcTracker {
         // Where time goes back, the end is that of another collection.
         let is_before = |open: &OpenCollection| open.row.start_ts_ns <= ts_ns;
         let index = match self.ended_by(number) {
-            Some(index) if self.open.get(index).is_some_and(is_before) => index,
+            Some(index) if self.all.open.get(index).is_some_and(is_before) => index,
             _ => {
                 // The start of this one is lost, and so are the ends of those that started before it.
                 let is_older = |o: &OpenCollection| o.row.kind != Some("background") && o.row.gc_number < number;
-                while self.open.last().is_some_and(is_older) {
+                while self.all.open.last().is_some_and(is_older) {
                     self.abandon(true, sink);
                 }
-                self.open.push(self.without_start(ts_ns, next_id));
-                self.open.len() - 1
+                self.all.open.push(self.without_start(ts_ns, next_id));
+                self.all.open.len() - 1
             }
         };
-        let mut closed = self.open.remove(index);
+        let mut closed = self.all.open.remove(index);
         closed.row.end_ts_ns = Some(ts_ns);
         closed.row.gc_number = number;
         closed.row.generation = closed.row.generation.or(generation);
@@ -220,12 +210,12 @@ impl EventGcTracker {
         }
         self.bounds_left_out += closed.ranges.anomalies().bounds_left_out;
         self.spare = Some(closed.ranges);
-        self.closed.push(closed.row);
+        self.all.closed.push(closed.row);
     }
 
     /// The end of the innermost collection is lost (`false`: it is still running when the recording ends).
     fn abandon(&mut self, is_lost: bool, sink: &mut impl FactSink) {
-        if let Some(mut open) = self.open.pop() {
+        if let Some(mut open) = self.all.open.pop() {
             let count = if is_lost { &mut self.abandoned } else { &mut self.running };
             *count += u64::from(open.started);
             // A profiler may have reported all of it.
@@ -236,39 +226,31 @@ impl EventGcTracker {
 
     fn without_start(&self, ts_ns: i64, next_id: &mut GcId) -> OpenCollection {
         *next_id += 1;
-        let row = Gc {
-            gc_id: *next_id,
-            process_id: self.process.id,
-            clr_instance_id: self.clr_instance_id,
-            start_ts_ns: ts_ns,
-            touches_gap: self.lost_before_start,
-            ..Gc::default()
-        };
-        OpenCollection { row, ..OpenCollection::default() }
+        OpenCollection { row: self.all.new_row(*next_id, ts_ns), ..OpenCollection::default() }
     }
 
     /// The innermost open collection; one without a start is opened when there is none.
     #[allow(clippy::indexing_slicing, reason = "one was pushed if there was none")]
     pub fn innermost(&mut self, ts_ns: i64, next_id: &mut GcId) -> &mut OpenCollection {
-        if self.open.is_empty() {
-            self.open.push(self.without_start(ts_ns, next_id));
+        if self.all.open.is_empty() {
+            self.all.open.push(self.without_start(ts_ns, next_id));
         }
-        let last = self.open.len() - 1;
-        &mut self.open[last]
+        let last = self.all.open.len() - 1;
+        &mut self.all.open[last]
     }
 
     /// The innermost open collection, or the one that ended last: some summaries come before the end, some behind it.
     pub fn current(&mut self) -> Option<&mut Gc> {
-        if self.open.is_empty() { self.ended() } else { self.open.last_mut().map(|o| &mut o.row) }
+        if self.all.open.is_empty() { self.ended() } else { self.all.open.last_mut().map(|o| &mut o.row) }
     }
 
     /// The current collection, with the sizes of the heap at the end of the previous one that reported them.
     pub fn current_with_sizes(&mut self) -> Option<(&mut Gc, &mut LastSizes)> {
-        let row = match self.open.last_mut() {
+        let row = match self.all.open.last_mut() {
             Some(open) => Some(&mut open.row),
             None => {
                 let id = self.to_be_summed_up?;
-                self.closed.iter_mut().find(|row| row.gc_id == id)
+                self.all.closed.iter_mut().find(|row| row.gc_id == id)
             }
         };
         row.map(|row| (row, &mut self.sizes))
@@ -277,36 +259,36 @@ impl EventGcTracker {
     /// Number of the innermost open collection, or of the one that ended last (0: none), and whether events are lost
     /// that may have been of another one.
     pub fn current_id(&mut self) -> (GcId, bool) {
-        let is_lost = self.lost_before_start;
+        let is_lost = self.all.lost_before_start;
         self.current().map_or((0, is_lost), |row| (row.gc_id, is_lost || row.touches_gap))
     }
 
     /// The collection that ended last, as long as its summaries may come.
     pub fn ended(&mut self) -> Option<&mut Gc> {
         let id = self.to_be_summed_up?;
-        self.closed.iter_mut().find(|row| row.gc_id == id)
+        self.all.closed.iter_mut().find(|row| row.gc_id == id)
     }
 
     /// Number of the innermost open collection, or of the one that ended last.
     pub fn latest_id(&self) -> GcId {
-        self.open.last().map(|o| o.row.gc_id).or(self.last_ended).unwrap_or_default()
+        self.all.open.last().map(|o| o.row.gc_id).or(self.last_ended).unwrap_or_default()
     }
 
     /// When the innermost open collection started; `None` when that, or something of it, is lost.
     pub fn marking_since(&self) -> Option<i64> {
-        let open = self.open.last().filter(|open| open.started && !open.row.touches_gap)?;
+        let open = self.all.open.last().filter(|open| open.started && !open.row.touches_gap)?;
         Some(open.row.start_ts_ns)
     }
 
     /// Whether the innermost open collection is one in the background, in which others may run.
     pub fn is_background(&self) -> bool {
-        self.open.last().is_some_and(|open| open.row.kind == Some("background"))
+        self.all.open.last().is_some_and(|open| open.row.kind == Some("background"))
     }
 
     /// An event that is no bound came from a thread: its collection is past its start.
     #[inline]
     pub fn end_start_phase(&mut self, thread: u32) {
-        if let Some(open) = self.open.last_mut()
+        if let Some(open) = self.all.open.last_mut()
             && open.starting_on == Some(thread)
         {
             open.starting_on = None;
@@ -315,7 +297,7 @@ impl EventGcTracker {
 
     /// Whether bounds from this thread are those of the start of the innermost collection.
     pub fn is_starting(&self, thread: u32) -> bool {
-        self.open.last().is_some_and(|o| o.starting_on == Some(thread))
+        self.all.open.last().is_some_and(|o| o.starting_on == Some(thread))
     }
 
     /// A thread asks for a collection.
@@ -328,48 +310,40 @@ impl EventGcTracker {
         self.report(sink);
         // A background collection and the one that precedes it start within one suspension, and have one trigger.
         self.trigger.take_if(|(_, is_used)| *is_used);
-        let gc_id = self.open.last().filter(|_| is_for_gc(reason)).map_or(0, |o| o.row.gc_id);
-        self.pauses.begin(thread, reason, gc_id, ts_ns);
-        self.mark_lost_pauses();
-        self.lost_before_start &= !is_for_gc(reason);
+        let gc_id = self.all.open.last().filter(|_| is_for_gc(reason)).map_or(0, |o| o.row.gc_id);
+        self.all.suspended(thread, reason, gc_id, ts_ns);
     }
 
     /// All threads are stopped.
     pub fn suspend_end(&mut self, ts_ns: i64, thread: u32) {
-        self.pauses.stopped(thread, ts_ns);
+        self.all.pauses.stopped(thread, ts_ns);
     }
 
     /// All threads run again.
     pub fn restart_end(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
-        let rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
-        self.pauses.end(thread, ts_ns, self.process.id, rows, sink);
+        self.all.resumed(thread, ts_ns, sink);
     }
 
     fn report(&mut self, sink: &mut impl FactSink) {
-        let oldest_open = self.open.first().map(|o| o.row.gc_id);
+        let oldest_open = self.all.open.first().map(|o| o.row.gc_id);
         if oldest_open.is_none_or(|open| self.to_be_summed_up <= Some(open)) {
             self.to_be_summed_up = None;
         }
-        self.closed.report(self.oldest_unfinished(), sink);
-    }
-
-    /// The oldest collection that is open, or has an open pause: the last pause of a collection ends behind it.
-    fn oldest_unfinished(&self) -> Option<GcId> {
-        let oldest_open = self.open.first().map(|o| o.row.gc_id);
-        oldest_open.into_iter().chain(self.pauses.oldest_collection()).min()
+        self.all.report(sink);
     }
 
     /// Hands on the collections that ended before a time, though a gap in them could still be seen.
     pub fn settle(&mut self, ended_before_ns: i64, sink: &mut impl FactSink) {
-        self.closed.settle(self.oldest_unfinished(), ended_before_ns, sink);
+        let oldest = self.all.oldest_unfinished();
+        self.all.closed.settle(oldest, ended_before_ns, sink);
     }
 
     /// The end of the recording: what is open is incomplete.
     pub fn finish(&mut self, sink: &mut impl FactSink) {
-        while !self.open.is_empty() {
+        while !self.all.open.is_empty() {
             self.abandon(false, sink);
         }
-        self.closed.finish(sink);
+        self.all.closed.finish(sink);
     }
 }
 
@@ -377,27 +351,26 @@ impl EventGcTracker {
 impl EventGcTracker {
     /// The innermost open collection of a process and its ranges so far, unless it runs beside the program.
     pub(super) fn open_in(&self, process: ProcessKey) -> Option<(GcId, &Ranges)> {
-        let open = self.open.last().filter(|o| self.process == process && o.row.kind != Some("background"))?;
+        let open = self.all.open.last().filter(|o| self.process == process && o.row.kind != Some("background"))?;
         Some((open.row.gc_id, &open.ranges))
     }
 
     /// The collection that an end of this number ends, if it is open.
     pub(super) fn ending(&self, number: u32) -> Option<(GcId, &Ranges)> {
-        let open = self.open.get(self.ended_by(number)?)?;
+        let open = self.all.open.get(self.ended_by(number)?)?;
         Some((open.row.gc_id, &open.ranges))
     }
 
     /// The collection that is given up when one of this number starts.
     pub(super) fn given_up(&self, number: u32) -> Option<(GcId, &Ranges)> {
-        let open = self.open.last().filter(|o| !(o.started && o.row.gc_number == number))?;
+        let open = self.all.open.last().filter(|o| !(o.started && o.row.gc_number == number))?;
         (open.row.kind != Some("background")).then_some((open.row.gc_id, &open.ranges))
     }
 
     /// Adds what a profiler reports of a collection that is not reported yet. Returns whether there is one of its
     /// number.
     pub(super) fn add(&mut self, other: &Gc) -> bool {
-        let mut rows = self.open.iter_mut().map(|o| &mut o.row).chain(self.closed.iter_mut());
-        let Some(row) = rows.find(|row| row.gc_id == other.gc_id) else { return false };
+        let Some(row) = self.all.rows().find(|row| row.gc_id == other.gc_id) else { return false };
         row.generation = row.generation.or(other.generation);
         row.reason = row.reason.or(other.reason);
         row.kind = row.kind.or(other.kind);

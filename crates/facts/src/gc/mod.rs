@@ -30,5 +30,6 @@ pub mod runtimes;
 pub mod sorted_runs;
 pub mod spill_queue;
 pub mod survival;
+pub mod tracked;
 pub mod tuning;
 pub mod version_pairs;
