@@ -1,29 +1,91 @@
-//! Every sample against its snapshot: tables, columns, rows, and a checksum of each column's values.
+//! Every sample against its snapshot: tables with their columns, of each column the first rows, the last one, the range of
+//! its values, and a checksum where that is not all.
 //!
 //! A change of a snapshot is a change of what users get: review it (`cargo insta review`, or set INSTA_UPDATE=always),
 //! and say in the commit why it is right.
 
+use std::cmp::Ordering;
 use std::fmt::Write;
 use std::path::Path;
 
+use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
 use sha2::{Digest, Sha256};
 
 use crate::support::dataset::Dataset;
 
-/// The first bytes of the SHA-256 over the values as text: free of encodings and batch sizes.
-fn checksum<'c>(chunks: impl Iterator<Item = &'c ArrayRef>) -> String {
+/// Rows up to which a column is written in full.
+const FEW: usize = 4;
+/// Characters of a value.
+const LONG: usize = 60;
+
+/// A value as a person reads it; `-` is null.
+fn cell(array: &ArrayRef, row: usize, debug: &str) -> String {
+    if array.is_null(row) {
+        return "-".to_owned();
+    }
+    if let DataType::Dictionary(..) = array.data_type() {
+        let dictionary = array.as_any_dictionary();
+        let key = dictionary.normalized_keys()[row];
+        return dictionary.values().as_string::<i32>().value(key).to_owned();
+    }
+    // The name of the type, a bracket, the value with a comma, a bracket.
+    let lines: Vec<&str> = debug.lines().skip(2).map(str::trim).collect();
+    let value = lines[..lines.len() - 1].join(" ");
+    value.strip_suffix(',').unwrap_or(&value).to_owned()
+}
+
+fn by_value(a: &String, b: &String) -> Ordering {
+    match (a.parse::<f64>(), b.parse::<f64>()) {
+        (Ok(x), Ok(y)) if x != y => x.total_cmp(&y),
+        _ => a.len().cmp(&b.len()).then_with(|| a.cmp(b)),
+    }
+}
+
+/// The values of a column: all where they are few or the same, or else the first two, the last, the least, the largest, and
+/// the first bytes of the SHA-256 over all, free of encodings and batch sizes.
+fn column(chunks: &[&ArrayRef]) -> String {
     let mut hash = Sha256::new();
-    let mut nulls = 0;
+    let mut values = Vec::new();
     for array in chunks {
-        nulls += array.null_count();
         for row in 0..array.len() {
-            let value = array.slice(row, 1);
-            hash.update(format!("{value:?}"));
+            let debug = format!("{:?}", array.slice(row, 1));
+            values.push(cell(array, row, &debug));
+            hash.update(debug);
         }
     }
-    let short: String = hash.finalize().iter().take(4).map(|b| format!("{b:02x}")).collect();
-    if nulls > 0 { format!("{short} {nulls} null") } else { short }
+    let nulls = chunks.iter().map(|array| array.null_count()).sum::<usize>();
+    let short = |value: &String| {
+        let plain = value.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'");
+        match plain.char_indices().nth(LONG) {
+            Some((at, _)) => format!("{}... of {} characters", &plain[..at], plain.chars().count()),
+            None => plain,
+        }
+    };
+    let is_whole = |value: &&String| value.chars().count() <= LONG;
+    let all_same = values.iter().all(|value| *value == values[0]);
+    if (all_same || values.len() <= FEW) && values.iter().all(|value| is_whole(&value)) {
+        return match all_same {
+            true if values.len() > 1 => format!("all {}", short(&values[0])),
+            _ => values.iter().map(short).collect::<Vec<_>>().join(", "),
+        };
+    }
+    let mut out = values.iter().take(2).map(short).collect::<Vec<_>>().join(", ");
+    if let Some(last) = values.get(2..).and_then(<[String]>::last) {
+        write!(out, " .. {}", short(last)).unwrap();
+    }
+    let known = || values.iter().filter(|value| *value != "-");
+    if let (Some(least), Some(most)) = (known().min_by(|a, b| by_value(a, b)), known().max_by(|a, b| by_value(a, b)))
+        && values.len() > 1
+    {
+        write!(out, " | {} to {}", short(least), short(most)).unwrap();
+    }
+    if nulls > 0 {
+        write!(out, " | {nulls} null").unwrap();
+    }
+    let checksum: String = hash.finalize().iter().take(4).map(|b| format!("{b:02x}")).collect();
+    out + " | " + &checksum
 }
 
 fn describe(recording: &Path) -> String {
@@ -48,8 +110,12 @@ fn describe(recording: &Path) -> String {
             if table.name == "trace" && field.name() == "path" {
                 continue;
             }
-            let sum = checksum(read.batches.iter().map(|b| b.column(index)));
-            writeln!(out, "  {} {} {sum}", field.name(), field.data_type()).unwrap();
+            let kind = match field.data_type() {
+                DataType::Dictionary(..) => "word".to_owned(),
+                other => other.to_string(),
+            };
+            let chunks: Vec<&ArrayRef> = read.batches.iter().map(|batch| batch.column(index)).collect();
+            writeln!(out, "  {} {kind}: {}", field.name(), column(&chunks)).unwrap();
         }
     }
     out
@@ -57,7 +123,7 @@ fn describe(recording: &Path) -> String {
 
 #[test]
 fn every_sample_gives_the_tables_of_its_snapshot() {
-    insta::glob!("../../samples", "*.{nettrace,corprof}", |path| {
+    insta::glob!("../../samples", "*.{nettrace,corprof,etl}", |path| {
         let text = describe(path);
         insta::with_settings!({ prepend_module_to_snapshot => false, snapshot_path => "../snapshots" }, {
             insta::assert_snapshot!(text);
