@@ -76,7 +76,9 @@ async function choose(names) {
 async function drop(names) {
   const data = { items: [], files: names.map(file), dragOperationsMask: 1 };
   await evaluate('document.getElementById("status").textContent = "busy"');
-  for (const type of ['dragEnter', 'dragOver', 'drop']) await send('Input.dispatchDragEvent', { type, x: 640, y: 500, data });
+  // A page that is shown takes what is dropped on it: the bar above it is the place for the next one.
+  const y = await evaluate('start.hidden ? 12 : 500');
+  for (const type of ['dragEnter', 'dragOver', 'drop']) await send('Input.dispatchDragEvent', { type, x: 640, y, data });
 }
 
 for (const [how, name] of [
@@ -90,7 +92,8 @@ for (const [how, name] of [
 }
 await drop(['gc-churn.nettrace', 'orders.nettrace.zst', 'callbacks.corprof']);
 await until(done, 'three recordings');
-assert.match((await shown()).toString(), /3 recordings/);
+const all = (await shown()).toString();
+for (const key of ['gc-churn-', 'orders-', 'callbacks-']) assert.ok(all.includes(key), `the page of three recordings has no ${key}`);
 
 // Tables and a profile are saved.
 await evaluate('window.saved = []; window.save = (blob, name) => saved.push([name, blob]); document.getElementById("tables").click()');
