@@ -66,7 +66,7 @@ for trace_id, [(path, *about)] in rows(trace).items():
             failures.append(f"{path}: {ours} {value}, inspect {seen[theirs]}")
     # It says this of one process, and nothing where there are several.
     if len(own := processes.get(trace_id, [])) == 1:
-        command_line = seen["command_line"] or "".join(process["command_line"] for process in seen["processes"])
+        command_line = seen["command_line"] or "".join(process["command_line"] or "" for process in seen["processes"])
         theirs = command_line, *(seen[name] or "" for name in ["os", "arch", "runtime_version"])
         compare(path, "processes", Counter(own), Counter([theirs]))
     theirs = Counter()

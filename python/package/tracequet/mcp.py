@@ -105,7 +105,7 @@ class Server:
             chosen = ("container", "duration_ns", "command_line", "processes", "complete")
             found.update({key: inspected[key] for key in chosen if inspected.get(key)})
             found["processes"] = _shortened(found.get("processes", [])[:MOST_LISTED])
-            found["command_line"] = _short(found.get("command_line", ""))
+            found["command_line"] = _short(found.get("command_line") or "")
         if len(recordings) <= MOST_LISTED:
             counts: Dict[str, int] = {}
             for _, findings in reader.findings():
