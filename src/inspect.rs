@@ -250,7 +250,7 @@ impl Inspected<'_> {
         let mut table = Table::new("providers", &columns);
         for p in &self.inspection.providers {
             let [kinds, events] = [p.event_types, p.events].map(Cell::count);
-            table.row([Cell::text(&p.name), kinds, events, Cell::size(p.payload_bytes)]);
+            table.row([Cell::Text(p.name.clone()), kinds, events, Cell::size(p.payload_bytes)]);
         }
         table
     }
@@ -281,7 +281,7 @@ impl Inspected<'_> {
             };
             let id = |number: u32| Cell::number(Some(number), Unit::Id);
             table.row([
-                Cell::text(&t.provider),
+                Cell::Text(t.provider.clone()),
                 id(t.event_id),
                 id(t.version),
                 Cell::text(&t.name),
