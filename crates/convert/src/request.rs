@@ -225,7 +225,7 @@ impl Convert {
     }
 
     /// Write the tables of small recordings of a dataset of several together in few Parquet files, as
-    /// [`crate::compact`] would make of them.
+    /// `compact` would make of them.
     pub fn pack(self, pack: bool) -> Convert {
         Convert { pack, ..self }
     }

@@ -63,7 +63,7 @@ impl DatasetWriter {
         Ok(DatasetWriter::growing_in(Arc::new(staging), encoders, options, None))
     }
 
-    /// Begins the files of one recording, which [`super::Lake::put`] puts into a dataset of several, in its `folder`.
+    /// Begins the files of one recording, which `Lake::put` puts into a dataset of several, in its `folder`.
     /// The encoders are those of all recordings that are written at once.
     pub fn part_of(folder: &Path, encoders: Arc<Encoders>, options: DatasetOptions) -> Result<DatasetWriter> {
         properties::check(options.format, options.compression)?;
