@@ -7,11 +7,10 @@ use clap::Args;
 use tracequet::Error;
 use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check, follow};
 use tracequet::analyze::rules;
-use tracequet::report::TABLES;
+use tracequet::report::{TABLES, page_of};
 
 use super::check_report::{self, Facts, MAX_MARKDOWN};
 use super::output::{Outcome, print_note, print_result};
-use super::page::page_of;
 use super::stats::Source;
 use super::terminal::{self, ColorArg};
 use super::text::clean;

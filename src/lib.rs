@@ -32,7 +32,6 @@ mod names;
 mod opened;
 mod output;
 mod own;
-mod page;
 mod progress;
 mod ps;
 mod report;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tracequet::analyze::heap::{self, KeptWalk};
+use tracequet::analyze::heap::KeptWalk;
 use tracequet::dataset::read::Dataset;
 use tracequet::facts::code::own::OwnCode;
 use tracequet::{Convert, DatasetLayout, LIFETIMES, Progress, StoredDataset, TemporaryDataset, expand};
@@ -35,7 +35,7 @@ impl Opened {
 }
 
 /// Opens the dataset at `input`, or converts these tables of the recording there as the request says: what is asked about, and what
-/// a command needs beside it. A dataset has what its conversion was told.
+/// a command needs beside it. A dataset has the options of its conversion.
 pub fn open(input: &Path, tables: &[&str], asked: &AskedArgs, request: Convert) -> anyhow::Result<Opened> {
     let opened = open_as(input, tables, request)?;
     if asked.is_for_recordings() && !opened.is_converted() {
@@ -73,17 +73,11 @@ fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<
     interrupt::end_at_interrupt()?;
     let folder = tempfile::tempdir()?;
     interrupt::remove_at_end(folder.path());
-    // What is kept in memory is not written.
     let keep = request.kept_walk().cloned();
-    let is_written = |table: &&&str| keep.is_none() || !heap::LARGE_TABLES.contains(*table);
-    // A table of events can only be asked for where there are such events.
-    let tables = tables.iter().filter(is_written).filter(|table| !table.starts_with("event/"));
-    let tables = tables.map(|table| (*table).to_owned());
-    let request = request.tables(tables);
     let mut bar = Bar::new(false);
     let name = tracequet::trace::source::store::shown(input).to_string_lossy().into_owned();
     let mut show = |progress: Progress| bar.show(&name, progress.position, progress.total);
-    let result = TemporaryDataset::convert(folder, request, &mut show);
+    let result = TemporaryDataset::convert(folder, request.tables_to_read(tables), &mut show);
     bar.clear();
     let converted = result?;
     let losses = converted.summary.inputs.iter().any(|input| input.has_losses());

@@ -8,7 +8,7 @@ use clap::Args;
 use tracequet::KeepWalk;
 use tracequet::analyze::diff::{By, Options};
 use tracequet::report::changes::{Changes, changes};
-use tracequet::report::{MAX_HEAP, TABLES};
+use tracequet::report::{MAX_HEAP, TABLES, page_of};
 
 use super::asked::AskedArgs;
 use super::compared;
@@ -16,7 +16,6 @@ use super::heap_diff;
 use super::opened;
 use super::output::{Outcome, check_output, create_output, print_result};
 use super::own::OwnArgs;
-use super::page::page_of;
 
 /// Memory of the graph of a heap, as tracequet diff has it.
 const MAX_GRAPH: u64 = 4 << 30;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tracequet::ProblemSummary;
 pub use tracequet::analyze::present::units::{count, counted, duration, moment, size};
-use tracequet::analyze::present::{Cell, Sentence, cut};
+use tracequet::analyze::present::{Cell, Sentence, cut, shortened};
 pub use tracequet::analyze::present::{Color, clean};
 
 /// Alignment of a cell in its column.
@@ -124,18 +124,6 @@ fn shrink(widths: &mut [Option<usize>], columns: &[usize], most: usize) {
     }
 }
 
-/// A text of at most `most` characters, without what is in its middle if it is longer.
-pub fn shortened(text: &str, most: usize) -> String {
-    let count = text.chars().count();
-    if count <= most {
-        return text.to_owned();
-    }
-    let kept = most.saturating_sub(1);
-    // The end says more: the method, or the type in brackets.
-    let (front, back) = (kept / 2, kept - kept / 2);
-    text.chars().take(front).chain(['…']).chain(text.chars().skip(count - back)).collect()
-}
-
 /// A text in lines of at most `most` characters, cut at blanks.
 pub fn wrapped(text: &str, most: usize) -> impl Iterator<Item = String> {
     let mut lines: Vec<String> = Vec::new();
@@ -211,14 +199,6 @@ mod tests {
         assert_eq!(narrow.lines().collect::<Vec<_>>(), expected, "{narrow}");
         // Narrower than what is kept of each column.
         assert!(table(10).contains("  passed"));
-    }
-
-    #[test]
-    fn names_are_shortened_in_the_middle() {
-        assert_eq!(shortened("abcdefghij", 10), "abcdefghij");
-        assert_eq!(shortened("abcdefghij", 6), "ab…hij");
-        assert_eq!(shortened("äöüäöü", 3), "ä…ü");
-        assert_eq!((shortened("ab", 1), shortened("ab", 0)), ("…".into(), "…".into()));
     }
 
     #[test]

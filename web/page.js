@@ -12,7 +12,7 @@ const own = /** @type {HTMLInputElement} */ (element('own'));
 const select = (/** @type {string} */ id) => /** @type {HTMLSelectElement} */ (element(id));
 
 const GREETING = status.textContent || '';
-/** Larger recordings are compared and shown together in a terminal. */
+/** Bytes in words. */
 const size = (/** @type {number} */ bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
 /** The program, compiled once. It stands in this file as gzip in base64. */
@@ -21,7 +21,7 @@ const program = (async () => {
   const bytes = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip')));
   return WebAssembly.compile(await bytes.arrayBuffer());
 })();
-// Said when it is used.
+// A failure to compile is reported by the first run.
 program.catch(() => {});
 const worker = URL.createObjectURL(new Blob([element('worker').textContent || ''], { type: 'text/javascript' }));
 
@@ -119,11 +119,10 @@ function show(page) {
   element('actions').hidden = false;
 }
 
-/** Opens recordings: one as a page, two as a difference, more as a page of all. @param {File[]} files */
+/** Opens recordings: one as its page, several as a page of all. @param {File[]} files */
 async function open(files) {
   if (files.length === 0) return false;
-  const sorted = files.length === 2 ? [...files].sort((a, b) => a.lastModified - b.lastModified) : files;
-  state.files = distinct(sorted);
+  state.files = distinct(files);
   const names = state.files.map((file) => file.name);
   const sum = files.reduce((all, file) => all + file.size, 0);
   const what = names.length === 1 ? names[0] : `${names.length} recordings`;
@@ -221,7 +220,7 @@ for (const kind of ['dragover', 'dragleave', 'drop']) {
     if (kind === 'drop' && dropped) open([...dropped.files]);
   });
 }
-// Another page that has this one in a frame may hand over recordings: {tracequet: 'open', files: [{name, bytes}]}. It is told how that went.
+// Another page that has this one in a frame may hand over recordings: {tracequet: 'open', files: [{name, bytes}]}. It gets a message with the outcome.
 addEventListener('message', async ({ data, source }) => {
   if (!data || data.tracequet !== 'open' || !Array.isArray(data.files)) return;
   const files = data.files.map((/** @type {{name: string, bytes: ArrayBuffer}} */ file) => new File([file.bytes], String(file.name || 'recording')));

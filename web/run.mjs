@@ -37,7 +37,6 @@ try {
 } catch (trap) {
   process.stderr.write(`${trap}\n`);
 }
-fs.writeSync(1, '');
 for (const part of out) for (let done = 0; done < part.length; ) done += fs.writeSync(1, part, done);
 if (into) {
   for (const [name, file] of root.files()) {

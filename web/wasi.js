@@ -249,6 +249,8 @@ function wasi({ args, root, stdout, stderr }) {
     return done;
   }
 
+  const isOpen = (node) => open.some((file) => file && file.node === node);
+
   /** A call on an open file: `call(file)` gives an errno. */
   const on = (fd, call) => {
     look();
@@ -311,7 +313,13 @@ function wasi({ args, root, stdout, stderr }) {
         return 0;
       }),
     fd_prestat_dir_name: (fd, at) => on(fd, () => ((bytes[at] = 0x2f), 0)),
-    fd_close: (fd) => on(fd, () => ((open[fd] = undefined), 0)),
+    fd_close: (fd) =>
+      on(fd, ({ node }) => {
+        open[fd] = undefined;
+        // The last one to close a file without a name frees it.
+        if (node.isUnlinked && !isOpen(node)) node.resize(0);
+        return 0;
+      }),
     fd_fdstat_get: (fd, out) =>
       on(fd, (file) => {
         bytes.fill(0, out, out + 24);
@@ -434,8 +442,8 @@ function wasi({ args, root, stdout, stderr }) {
       if (node.type === FILETYPE.directory) return ERRNO.isdir;
       folder.entries.delete(name);
       // As on Unix, who has it open goes on with it.
-      if (!open.some((file) => file && file.node === node)) node.resize(0);
-      else node.isUnlinked = true;
+      if (isOpen(node)) node.isUnlinked = true;
+      else node.resize(0);
       return 0;
     },
     path_remove_directory: (fd, at, length) => {
@@ -463,15 +471,6 @@ function wasi({ args, root, stdout, stderr }) {
     sock_send: () => ERRNO.notsup,
     sock_shutdown: () => ERRNO.notsup,
   };
-  const closed = calls.fd_close;
-  calls.fd_close = (fd) => {
-    const node = open[fd] && open[fd].node;
-    const error = closed(fd);
-    // The last one to close a file without a name frees it.
-    if (node && node.isUnlinked && !open.some((file) => file && file.node === node)) node.resize(0);
-    return error;
-  };
-
   return {
     imports: { wasi_snapshot_preview1: calls },
     start(instance) {

@@ -221,7 +221,7 @@ fn what_waits_for_its_finalizer_is_queued_once_and_then_waits() {
         // critical ones run last, so that all 20 of each round wait in every later collection of these rounds, of which
         // there are more than those that the program asks for.
         assert!(waiting >= 3 * 20 * (1 + 2 + 3), "{}: {waiting} waiting", runtime.name);
-        // What is queued in the last collection may find the process at its end. A few objects of the runtime register
+        // Finalizers that the last collection queues may not run before the process ends. A few objects of the runtime register
         // again in their finalizers: they are finalized once more, but callbacks cannot tell them from objects that
         // still wait.
         assert!(queued.abs_diff(finalized) < 60, "{}: {queued} queued, {finalized} finalized", runtime.name);

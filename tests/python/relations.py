@@ -72,8 +72,8 @@ for table in there:
             refers(table, name, "callsite", "callsite_id")
         if name in ("gc_id", "born_gc_id") and table != "gc":
             refers(table, name, "gc", "gc_id")
-        # What the header of a recording says of its process, and threads that only recorded events of others, have
-        # none.
+        # A process that only the header of a recording names, and threads that only recorded events of others, have no
+        # row in "process".
         if name == "process_id" and table not in ("process", "trace", "thread", "metric"):
             refers(table, name, "process", "process_id")
         if name.endswith("thread_id") and table not in ("thread", "diagnostic"):

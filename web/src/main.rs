@@ -5,11 +5,10 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use tracequet::analyze::heap;
 use tracequet::analyze::profile::perfetto::{self, Timeline};
 use tracequet::analyze::profile::{Choice, ProfileFormat, What, read_chosen};
 use tracequet::facts::code::own::OwnCode;
-use tracequet::report::{lake, page_with};
+use tracequet::report::page_of;
 use tracequet::{Convert, DatasetLayout, KeepWalk, LIFETIMES, TemporaryDataset, convert, report};
 use tracequet::{Error, Result};
 
@@ -86,14 +85,9 @@ impl Arguments {
         if self.inputs.len() > 1 { request.layout(DatasetLayout::Hive) } else { request }
     }
 
-    /// Converts these tables; tables of events can only be asked for where there are such events.
     fn converted(&self, request: Convert, tables: &[&str]) -> Result<TemporaryDataset> {
-        let keeps_walk = request.kept_walk().is_some();
-        let is_written =
-            |table: &&&str| !(table.starts_with("event/") || keeps_walk && heap::LARGE_TABLES.contains(*table));
-        let request = request.tables(tables.iter().filter(is_written).map(|table| (*table).to_owned()));
         let folder = tempfile::tempdir().map_err(Error::io("temporary folder"))?;
-        TemporaryDataset::convert(folder, request, &mut |_| {})
+        TemporaryDataset::convert(folder, request.tables_to_read(tables), &mut |_| {})
     }
 
     fn page(&self) -> Result<String> {
@@ -103,11 +97,7 @@ impl Arguments {
             1 => self.converted(request.keep_walk(walk.clone()), &report::TABLES)?,
             _ => self.converted(request, &report::TABLES)?,
         };
-        let dataset = &converted.dataset;
-        if dataset.recordings().len() + dataset.failed().len() > 1 {
-            return lake(dataset, "recordings", "");
-        }
-        page_with(&dataset.recording(None)?, "", walk.take())
+        page_of(&converted.dataset, Path::new("recordings"), None, "", walk.take())
     }
 
     fn export(&self, out: &mut dyn Write) -> Result<()> {

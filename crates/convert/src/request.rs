@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tracequet_analyze::heap;
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{AddressType, Format, Options};
 use tracequet_dataset::table::select::without_groups;
@@ -114,6 +115,15 @@ impl Convert {
     /// some, and `figures` for what rules and comparisons need. Empty: all.
     pub fn tables<T: Into<String>>(self, tables: impl IntoIterator<Item = T>) -> Convert {
         Convert { tables: without_groups(tables.into_iter().map(Into::into)), ..self }
+    }
+
+    /// Only these tables, for an answer that reads them where they are. A heap dump that is kept in memory is not
+    /// written, too; tables of events are left out, because a recording may not have such events.
+    pub fn tables_to_read(self, tables: &[&str]) -> Convert {
+        let keeps_walk = self.keep_walk.is_some();
+        let is_written =
+            |table: &&&str| !(table.starts_with("event/") || keeps_walk && heap::LARGE_TABLES.contains(*table));
+        self.tables(tables.iter().filter(is_written).map(|table| (*table).to_owned()))
     }
 
     /// Only events of these providers. Empty: all. What is normalised from others is then missing too.

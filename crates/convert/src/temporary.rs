@@ -1,4 +1,4 @@
-//! Recordings as a temporary dataset, for whoever asks a recording as if it were a dataset.
+//! Recordings as a temporary dataset, for commands that read a recording as they read a dataset.
 
 use std::path::{Path, PathBuf};
 

@@ -51,7 +51,7 @@ impl TableFunction for OpenAll {
     fn bind(&self, asked: &Asked) -> Result<(Bound, Columns, Option<u64>), String> {
         let input = Path::new(asked.parameter(0));
         let opened = session::open(input).map_err(|error| error.to_string())?;
-        // The views are for whoever asks, from any directory.
+        // Views name the file by its full path, because a query may run in another working directory.
         let input = std::path::absolute(input).map_err(|error| error.to_string())?;
         let input = input.to_str().ok_or("the path is not UTF-8")?.to_owned();
         let columns = vec![("name".into(), Type::TEXT), ("kind".into(), Type::TEXT), ("rows".into(), Type::NUMBER)];

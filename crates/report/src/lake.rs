@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use std::path::Path;
 
 use tracequet_analyze::check::{Run, runs};
+use tracequet_analyze::heap::KeptWalk;
 use tracequet_analyze::metrics::definition_of;
 use tracequet_analyze::present::units::count;
 use tracequet_analyze::present::{Amount, Cell, Column, Table, Unit, cut, escaped, numbers, words};
@@ -11,7 +13,7 @@ use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Dataset;
 
 use crate::document::{Parts, document};
-use crate::page::verdict_lines;
+use crate::page::{page_with, verdict_lines};
 use crate::timeline::{BAND, Line, lines};
 
 /// Recordings in the table, figures that are drawn, rows of a table, and names of labels that figures are distinguished by.
@@ -42,6 +44,22 @@ fn title(name: &str) -> String {
         Some((_, words)) => format!("{words} ({name})"),
         None => name.to_owned(),
     }
+}
+
+/// The page of one recording of a dataset, or of all where it has several and none is chosen; with a text at its top,
+/// and the heap dump that its conversion kept. `input` is where the dataset is.
+pub fn page_of(
+    dataset: &Dataset,
+    input: &Path,
+    trace: Option<&str>,
+    verdict: &str,
+    walk: Option<KeptWalk>,
+) -> Result<String> {
+    if trace.is_none() && dataset.recordings().len() + dataset.failed().len() > 1 {
+        let name = input.file_name().map_or_else(|| "dataset".into(), |name| name.to_string_lossy());
+        return lake(dataset, &name, verdict);
+    }
+    page_with(&dataset.recording(trace)?, verdict, walk)
 }
 
 /// Makes the page of all recordings of a dataset, with a text above its parts, such as the result of a check.

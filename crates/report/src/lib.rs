@@ -31,6 +31,6 @@ mod tasks;
 mod threads;
 mod timeline;
 
-pub use lake::lake;
+pub use lake::{lake, page_of};
 pub use page::{TABLES, page, page_after, page_with};
 pub use retained::MAX_HEAP;

@@ -51,10 +51,10 @@ pub fn check(surfaces: &Surfaces, python: Option<&Path>) -> [bool; 2] {
     // Metric and finding.
     if let Some(longest) = longest {
         assert_eq!(surfaces.metric("gc.pause.max"), Some(longest as f64), "{name}");
-        // What pauses of two runtimes of a process have in common counts once in the sum.
+        // Pauses of two runtimes of a process may overlap: the overlap counts once in the sum.
         assert_eq!(surfaces.metric("gc.pause.total"), Some(covered(&pauses) as f64), "{name}");
         let found = surfaces.figures("long_pause").into_iter().reduce(f64::max);
-        // What a profiler does within pauses is no matter of the program.
+        // The work of a profiler lengthens the pauses of a callback recording, so that they are not judged.
         let is_judged = !name.ends_with(".corprof");
         assert_eq!(found, is_judged.then_some(longest as f64), "{name}: long_pause");
         let of_export = surfaces.on_track("Pauses");

@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(escaped("Größe<名>"), "Größe&lt;名&gt;");
         let long = "x".repeat(MAX_SHOWN + 1);
         assert_eq!(escaped(&long), format!("{}…", "x".repeat(MAX_SHOWN)));
-        // What a character is written as counts, so that a text of such characters is no longer than another.
+        // The length is that of the escapes, so that a text of such characters is not longer than others.
         assert_eq!(shown(&"\u{202e}".repeat(MAX_SHOWN)), format!("{}…", "\\u{202e}".repeat(MAX_SHOWN / 8)));
     }
 

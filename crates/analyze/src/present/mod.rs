@@ -18,4 +18,4 @@ pub use document::{Answer, Document, Format, Width};
 pub use escape::{MAX_SHOWN, clean, code, cut, escaped, escaped_name, shown, xml};
 pub use sentence::Sentence;
 pub use table::{Color, Column, Table, numbers, words};
-pub use text::folded;
+pub use text::{folded, shortened};

@@ -16,7 +16,7 @@ impl Cell {
             Cell::Amount(amount) => match amount.value() {
                 Number::Unsigned(value) => value.into(),
                 Number::Signed(value) => value.into(),
-                // What is no number is null.
+                // NaN and infinity are null: JSON has neither.
                 Number::Real(value) => value.into(),
             },
             Cell::Missing | Cell::Of(_) => Value::Null,

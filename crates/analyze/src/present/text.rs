@@ -83,8 +83,8 @@ fn shrink(widths: &mut [Option<usize>], columns: &[&Column], most: usize) {
     }
 }
 
-/// A text of at most `most` characters, without what is in its middle if it is longer.
-fn shortened(text: &str, most: usize) -> String {
+/// A text of at most `most` characters, without its middle if it is longer.
+pub fn shortened(text: &str, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {
         return text.to_owned();

@@ -354,7 +354,7 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
             "kernel" => Code::Kernel,
             _ => Code::Unknown,
         };
-        // What lies in the framework's code is the user's, and the code is not.
+        // An inlined method of the user may lie in code of the framework: `is_framework` is that of the code.
         let is_framework = row.inlined_into.map_or(row.is_framework, |host| Some(is_of_framework(host)));
         let function = all.function([name, file, row.file.unwrap_or_default()], code, is_framework)?;
         // Without the line of the address there is that of the method.

@@ -334,7 +334,7 @@ impl Run<'_> {
                             if finished.send(Ready::new(new, (index, outcome), &self.room)).is_ok() {
                                 continue;
                             }
-                            // It panicked.
+                            // The thread that puts recordings panicked.
                             self.broken(Error::Internal("the thread that puts recordings is gone".into()))
                         }
                         None => self.put(&new, index, outcome),

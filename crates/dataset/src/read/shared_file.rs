@@ -66,7 +66,7 @@ impl ChunkReader for SharedFile {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        // What the file does not have is not allocated for.
+        // Memory is taken for bytes that the file has, whatever length was asked for.
         let left = usize::try_from(self.len.saturating_sub(start)).unwrap_or(usize::MAX);
         let mut bytes = Vec::with_capacity(length.min(left));
         Tail { file: self.clone(), at: start }.take(length as u64).read_to_end(&mut bytes)?;

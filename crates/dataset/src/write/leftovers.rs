@@ -125,8 +125,8 @@ fn lock(folder: &Path) -> Lock {
     let Ok(file) = File::open(folder) else { return Lock::Others };
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {
-            // Whoever removes a directory holds its lock: it may be gone, or another one, by the time it is locked
-            // here.
+            // Another process that held the lock may have removed the directory: then the path leads nowhere, or to
+            // another directory.
             let same = |a: &fs::Metadata, b: &fs::Metadata| (a.dev(), a.ino()) == (b.dev(), b.ino());
             let is_there = file.metadata().is_ok_and(|own| fs::symlink_metadata(folder).is_ok_and(|m| same(&own, &m)));
             if is_there { Lock::Taken(file) } else { Lock::Others }

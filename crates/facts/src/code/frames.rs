@@ -321,7 +321,7 @@ impl Frames<'_> {
             _ => is_framework,
         };
         self.cut += u64::from(row.name.len() > MAX_NAME);
-        // What is not made of a method's parts is called what the frame is called.
+        // A frame without the parts of a method's name has the name of the frame.
         let written = beginning(if self.written.is_empty() { row.name } else { &self.written });
         let within = within.and_then(|group| self.inlined.written(group)).filter(|method| *method != written);
         let is_framework = if within.is_some() { Some(false) } else { is_framework };

@@ -22,7 +22,7 @@ const MOST_METHODS: usize = 4;
 const MOST_TEXT: usize = 16 << 20;
 
 /// No method of the user.
-const NOBODY: u32 = u32::MAX;
+const NO_USER_METHOD: u32 = u32::MAX;
 
 /// How far the code of a frame can hide methods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,7 +162,7 @@ impl Inlined {
         &mut self,
         part: Part<'_>,
         allocations: &[Allocated],
-        told: &Inlinings,
+        inlinings: &Inlinings,
     ) -> HashMap<(u32, u64), u32, RandomState> {
         for look in part.looks.iter().filter(|look| look.code.is_host()) {
             let group = look.group as usize;
@@ -192,7 +192,7 @@ impl Inlined {
             // An allocation says something of each frame up to the nearest method of the user, a call of the one that it is in.
             let most = if matches!(sign, Sign::Type(..)) { REACH } else { 1 };
             for (at, host) in part.outwards(site).take(most) {
-                let vote = if host.code.is_host() { self.vote(host, sign, told) } else { None };
+                let vote = if host.code.is_host() { self.vote(host, sign, inlinings) } else { None };
                 if let (Some(group), Some(node)) = (vote, part.nodes.get(at)) {
                     let (_, known) = votes.entry((node.place, node.address)).or_insert((host.group, Vote::One(group)));
                     *known = if *known == Vote::One(group) { *known } else { Vote::Contradicted };
@@ -227,7 +227,9 @@ impl Inlined {
                     own = Some(look);
                 }
                 // Of the framework's code, precompiled code hides no method of the user.
-                None if matches!(look.code, Code::Plain | Code::Precompiled) => self.leads(look.group, sign, NOBODY),
+                None if matches!(look.code, Code::Plain | Code::Precompiled) => {
+                    self.leads(look.group, sign, NO_USER_METHOD)
+                }
                 None => {}
             }
         }
@@ -249,12 +251,12 @@ impl Inlined {
     }
 
     /// The method through which a host gets to a sign, where there is but one; it may be the host itself.
-    fn vote(&self, host: Look, sign: Sign, told: &Inlinings) -> Option<u32> {
+    fn vote(&self, host: Look, sign: Sign, inlinings: &Inlinings) -> Option<u32> {
         let methods = self.through.get(&(host.group, sign)).filter(|methods| methods.len() < MOST_METHODS)?;
         let may_be = |group: &&u32| {
             let Some(own) = self.own.get(*group).filter(|_| **group != host.group) else { return true };
-            let is_in_it = told.has((host.method, host.is_new), own.method);
-            is_in_it.unwrap_or_else(|| !self.called.contains(&(host.group, **group)))
+            let is_inlined = inlinings.has((host.method, host.is_new), own.method);
+            is_inlined.unwrap_or_else(|| !self.called.contains(&(host.group, **group)))
         };
         let mut possible = methods.iter().filter(may_be);
         let first = possible.next()?;
@@ -299,14 +301,14 @@ mod tests {
             parent
         }
 
-        fn found(&self, told: &Inlinings) -> Vec<(char, char)> {
+        fn found(&self, inlinings: &Inlinings) -> Vec<(char, char)> {
             let mut inlined = Inlined::default();
             for look in self.looks.iter().filter(|look| look.is_own) {
                 inlined.own_method(*look, &char::from(b'A' + look.group as u8).to_string());
             }
             let part = Part { nodes: &self.nodes, base: 0, looks: &self.looks };
             let mut found: Vec<_> = inlined
-                .find(part, &self.allocations, told)
+                .find(part, &self.allocations, inlinings)
                 .into_iter()
                 .map(|((_, address), group)| {
                     ((address >> 8) as u8 as char, inlined.written(group).unwrap().chars().next().unwrap())
@@ -317,7 +319,7 @@ mod tests {
         }
     }
 
-    fn told(pairs: &[(u8, u8)]) -> Inlinings {
+    fn inlinings(pairs: &[(u8, u8)]) -> Inlinings {
         Inlinings::of(pairs.iter().map(|(host, method)| (group(*host).into(), group(*method).into())))
     }
 
@@ -326,10 +328,10 @@ mod tests {
         let mut made = Made::default();
         made.stack("w X Y t u");
         made.stack("w X+ u");
-        assert_eq!(made.found(&told(&[])), [('X', 'Y')]);
-        assert_eq!(made.found(&told(&[(b'X', b'Y')])), [('X', 'Y')]);
-        assert_eq!(made.found(&told(&[(b'X', b'Z')])), [], "the compiler says that it is not there");
-        assert_eq!(made.found(&told(&[(b'Z', b'Y')])), [('X', 'Y')], "it says nothing of this code");
+        assert_eq!(made.found(&inlinings(&[])), [('X', 'Y')]);
+        assert_eq!(made.found(&inlinings(&[(b'X', b'Y')])), [('X', 'Y')]);
+        assert_eq!(made.found(&inlinings(&[(b'X', b'Z')])), [], "the compiler inlined another method there");
+        assert_eq!(made.found(&inlinings(&[(b'Z', b'Y')])), [('X', 'Y')], "the events are about other code");
     }
 
     #[test]
@@ -338,10 +340,10 @@ mod tests {
         made.stack("w X Y u");
         made.stack("w X Z u");
         made.stack("w X+ u");
-        assert_eq!(made.found(&told(&[])), [], "either");
-        assert_eq!(made.found(&told(&[(b'X', b'Z')])), [('X', 'Z')]);
+        assert_eq!(made.found(&inlinings(&[])), [], "Y and Z are possible");
+        assert_eq!(made.found(&inlinings(&[(b'X', b'Z')])), [('X', 'Z')]);
         made.stack("w X u");
-        assert_eq!(made.found(&told(&[(b'X', b'Z')])), [], "or the method itself");
+        assert_eq!(made.found(&inlinings(&[(b'X', b'Z')])), [], "X itself is possible, too");
     }
 
     #[test]
@@ -350,8 +352,8 @@ mod tests {
         made.stack("w X Y u");
         made.stack("w X++ Y u");
         made.stack("w X+ u");
-        assert_eq!(made.found(&told(&[])), []);
-        assert_eq!(made.found(&told(&[(b'X', b'Y')])), [('X', 'Y')], "it was put there at another place");
+        assert_eq!(made.found(&inlinings(&[])), []);
+        assert_eq!(made.found(&inlinings(&[(b'X', b'Y')])), [('X', 'Y')], "the compiler inlined it at another call");
     }
 
     #[test]
@@ -359,9 +361,9 @@ mod tests {
         let mut made = Made::default();
         made.stack("w s Y u");
         made.stack("w s+ u");
-        assert_eq!(made.found(&told(&[(b's', b'Y')])), [('s', 'Y')]);
+        assert_eq!(made.found(&inlinings(&[(b's', b'Y')])), [('s', 'Y')]);
         made.stack("w s u");
-        assert_eq!(made.found(&told(&[(b's', b'Y')])), [], "and does the same without it");
+        assert_eq!(made.found(&inlinings(&[(b's', b'Y')])), [], "the framework calls it without Y, too");
     }
 
     #[test]
@@ -370,10 +372,10 @@ mod tests {
         let (plain, direct) = (made.stack("w X Y"), made.stack("w X"));
         let optimized = made.stack("w X+");
         made.allocations = vec![(plain, 7, 1), (direct, 7, 2), (optimized, 7, 1)];
-        assert_eq!(made.found(&told(&[])), [('X', 'Y')]);
+        assert_eq!(made.found(&inlinings(&[])), [('X', 'Y')]);
         made.allocations.push((optimized, 7, 2));
-        assert_eq!(made.found(&told(&[])), [], "an address of two minds");
+        assert_eq!(made.found(&inlinings(&[])), [], "two methods allocate at the address");
         made.allocations = vec![(plain, 7, 1), (optimized, 8, 1)];
-        assert_eq!(made.found(&told(&[])), [], "a type of another process");
+        assert_eq!(made.found(&inlinings(&[])), [], "a type of another process");
     }
 }

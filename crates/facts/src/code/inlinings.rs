@@ -49,8 +49,8 @@ impl Inlinings {
     /// Whether a method is in the code of another one; `None` where the recording does not say. `is_new`: the code was made while it was
     /// recorded.
     pub fn has(&self, (host, is_new): (MethodKey, bool), method: MethodKey) -> Option<bool> {
-        let is_told = !self.pairs.is_empty() && !self.is_full && (is_new || self.compiled.contains(&host));
-        is_told.then(|| self.pairs.contains(&(host, method)))
+        let is_recorded = !self.pairs.is_empty() && !self.is_full && (is_new || self.compiled.contains(&host));
+        is_recorded.then(|| self.pairs.contains(&(host, method)))
     }
 }
 

@@ -58,7 +58,7 @@ impl Runtimes {
         sink: &mut S,
         tracker: impl FnOnce(&mut Runtime<'_>, &mut S),
     ) {
-        // An .etl tells of lost events when a collection is still open, or not long after it.
+        // An .etl reports lost events while a collection is still open, or soon after it.
         let tells_gaps = !matches!(input.event.info.event_type.layout, Layout::Etw(_));
         let index = self.index(input.process(), input.clr_instance_id, tells_gaps);
         profiled.runtime_moves_on(moment, input, &mut self.list, index, sink);

@@ -46,7 +46,7 @@ impl SystemCalls {
     fn take_all(&mut self, is_lost: bool, sink: &mut impl FactSink) {
         self.count = 0;
         let mut open: Vec<SystemCall> = self.open.drain().flat_map(|(_, calls)| calls).collect();
-        // Those of a thread keep their order.
+        // Calls of one thread keep their order.
         open.sort_by_key(|call| (call.start_ts_ns, call.thread_id));
         for mut call in open {
             call.touches_gap |= is_lost;

@@ -273,7 +273,7 @@ impl Clone for Entries {
 
 impl Entries {
     fn open(&mut self, index: usize) -> std::io::Result<Current> {
-        // It also refuses what is encrypted, and methods that are not built in.
+        // `by_index` refuses encrypted entries, and methods of compression that are not built in.
         let entry = self.archive.by_index(index).map_err(std::io::Error::other)?;
         let (method, stored, expected) = (entry.compression(), entry.compressed_size(), entry.crc32());
         let start = entry.data_start().ok_or_else(|| std::io::Error::other("an entry of the .zip has no place"))?;
