@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tracequet::analyze::present::times;
 use tracequet::{AddressType, Compression, DatasetLayout, Format};
 
 use super::check::CheckArgs;
@@ -18,7 +19,7 @@ use super::own::OwnArgs;
 use super::report::ReportArgs;
 use super::stats::StatsArgs;
 use super::survived::SurvivedArgs;
-use super::{time, values};
+use super::values;
 
 const ABOUT: &str = "Turns recordings of .NET processes (.nettrace, .netperf, .etl, .gcdump, .corprof, live ETW) into Parquet and Arrow tables";
 
@@ -309,10 +310,10 @@ pub struct ConvertArgs {
     /// Read only events at or after this time since the start: 12.5, 12.5s, 300ms, 1m30s
     ///
     /// Modules, methods and types are those of the whole recording.
-    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    #[arg(long, value_name = "TIME", value_parser = times::parse)]
     pub from: Option<i64>,
     /// Read only events before this time since the start
-    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    #[arg(long, value_name = "TIME", value_parser = times::parse)]
     pub to: Option<i64>,
     #[command(flatten)]
     pub output: OutputArgs,
@@ -401,7 +402,7 @@ pub struct CollectArgs {
     #[arg(long, visible_alias = "tmf", value_name = "FILE|DIR")]
     pub manifest: Vec<PathBuf>,
     /// Stop after this time: 30, 30s, 1m30s, 00:01:30 [default: at Ctrl+C]
-    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    #[arg(long, value_name = "TIME", value_parser = times::parse)]
     pub duration: Option<i64>,
     /// Name of the ETW session; names have to be unique
     #[arg(long, value_name = "NAME", default_value = "tracequet", value_parser = values::session_name)]

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use tracequet::analyze::diff::{By, Options, Per};
+use tracequet::analyze::diff::{By, Options, Per, compared};
 
 use super::check::{Labels, labels};
-use super::compared::{compared, open};
+use super::compared::{open, print_notes};
 use super::diff_report::{self, Report};
 use super::output::{Outcome, print_result};
 use super::own::OwnArgs;
@@ -120,10 +120,12 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
         PerArg::Second => Per::Second,
         PerArg::Recording => Per::Recording,
     });
-    let (base, new) = ((&base, args.baseline.as_ref()), (new.as_ref().unwrap_or(&base), args.select_new.as_ref()));
-    let compared = compared(base, new, by, options, args.memory)?;
-    compared.print_notes()?;
-    let losses = compared.has_losses();
+    let tests = |labels: &Option<Labels>| labels.as_ref().map(Labels::tests).unwrap_or_default().to_vec();
+    let (of_base, of_new) = (tests(&args.baseline), tests(&args.select_new));
+    let new = new.as_ref().unwrap_or(&base);
+    let compared = compared((&base.dataset, &of_base), (&new.dataset, &of_new), by, options, args.memory)?;
+    print_notes(&compared)?;
+    let losses = compared.has_losses;
     let beside = if args.by == ByArg::Method { "innermost" } else { "type" };
     let report = Report { compared, noise: args.noise, beside, all: args.all, is_colored: args.color.is_wanted() };
     let text = match if args.json { DiffFormat::Json } else { args.format } {

@@ -4,15 +4,15 @@ use std::fmt::Write;
 
 use serde_json::{Value as Json, json};
 use tracequet::analyze::diff::{
-    Absent, Difference, FindingChange, Measured, MetricChange, MetricRow, Per, Row, Section, Side, SideFinding, Value,
+    Absent, Compared, Difference, FindingChange, HeapChange, Measured, MetricChange, MetricRow, Per, Row, Section,
+    Side, SideFinding, Value,
 };
 use tracequet::analyze::present::code;
 use tracequet::analyze::samples::median;
 use tracequet::report::changes::{amount, own_method, side_of, title, way};
 
 use super::check_report;
-use super::compared::Compared;
-use super::heap_diff::{self, HeapChange};
+use super::heap_diff;
 use super::names::Names;
 use super::stats::shown;
 use super::text::{Color, Columns, clean, count, counted, duration, wrapped};
@@ -213,7 +213,7 @@ fn heap(change: &HeapChange, all: bool) -> Part {
         noise: change.types.len() - rows.len(),
         rows,
         names: &[7],
-        below: change.held.iter().map(heap_diff::holder).collect(),
+        below: change.holders().collect(),
     }
 }
 
@@ -277,7 +277,7 @@ impl Part {
 pub fn markdown(report: &Report) -> String {
     let mut out = report.head().join(" ") + "\n";
     // Notes go to standard error, which a pull request does not show.
-    for note in report.compared.incomparable.iter().chain(&report.compared.notes) {
+    for note in report.compared.said() {
         writeln!(out, "\n> {}", code(note)).ok();
     }
     let parts = report.parts();

@@ -1,23 +1,21 @@
 //! `tracequet export`: call stacks for other tools.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use tracequet::Error;
-use tracequet::analyze::profile::perfetto::{self, Timeline};
-use tracequet::analyze::profile::{Choice, Profile, ProfileFormat, What, read_chosen};
+use tracequet::analyze::present::times;
+use tracequet::analyze::profile::{Choice, Export, Profile, ProfileFormat, What, read_chosen};
 use tracequet::analyze::subjects::processor::Samples;
-use tracequet::dataset::table::schema;
 
 use super::asked::AskedArgs;
 use super::opened::{self, Opened};
 use super::output::{Outcome, check_output, create_output, print_note};
 use super::own::OwnArgs;
 use super::text::counted;
-use super::time;
-use tracequet::trace::error::did_you_mean;
 
 /// What the command does.
 pub const ABOUT: &str = "Writes the call stacks of CPU samples, allocations (of all objects, or of those that survive, die in generation 2 or stay), exceptions, waits for locks, other waits, blocked threads, compilations, or the rows of any table with call stacks as a profile that \
@@ -45,8 +43,8 @@ pub struct ExportArgs {
     #[arg(value_name = "IN")]
     pub input: PathBuf,
     /// Form of the profile
-    #[arg(long, value_enum, default_value_t = FormatArg::Speedscope)]
-    pub format: FormatArg,
+    #[arg(long, default_value = "speedscope", value_parser = formats())]
+    pub format: ProfileFormat,
     /// Kind of samples: cpu, allocation, survivors, gen2-deaths, live, exception, contention, wait, blocked, jit, or a table
     ///
     /// cpu: CPU samples. allocation: allocations, by bytes, of the samples that the view allocation_source names; survivors,
@@ -54,8 +52,8 @@ pub struct ExportArgs {
     /// objects, or are alive at the end. exception: exceptions. contention: waits for locks, by time. wait: other waits, by time. blocked: time in which
     /// threads were blocked, of an .etl with context switches. jit: compilations, by time. Any table with call stacks, such as event/PROVIDER/NAME or
     /// thread_pool_work: its rows, each counting once.
-    #[arg(long, value_name = "KIND|TABLE", default_value = "cpu", value_parser = what)]
-    pub what: WhatArg,
+    #[arg(long, value_name = "KIND|TABLE", default_value = "cpu", value_parser = Choice::parse)]
+    pub what: Choice,
     /// Which CPU samples: of threads that ran, or all, also those outside of managed code, which wait or run native code
     #[arg(long, value_enum, default_value_t = SamplesArg::Running)]
     pub samples: SamplesArg,
@@ -63,10 +61,10 @@ pub struct ExportArgs {
     #[arg(long, value_name = "COLUMN")]
     pub weight: Option<String>,
     /// Only what happened at or after this time since the start: 12.5, 12.5s, 300ms, 1m30s; waits by their beginning
-    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    #[arg(long, value_name = "TIME", value_parser = times::parse)]
     pub from: Option<i64>,
     /// Only what happened before this time since the start
-    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    #[arg(long, value_name = "TIME", value_parser = times::parse)]
     pub to: Option<i64>,
     /// Only the thread with this OS id, or the threads with this name
     #[arg(long, value_name = "ID|NAME")]
@@ -108,20 +106,6 @@ pub struct ExportArgs {
     pub process: Vec<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatArg {
-    /// JSON for speedscope.app
-    Speedscope,
-    /// A line for each stack, for flame graphs
-    Folded,
-    /// Protocol buffer of pprof, not compressed
-    Pprof,
-    /// JSON for profiler.firefox.com
-    Firefox,
-    /// Trace for ui.perfetto.dev: CPU samples, pauses, collections, requests and other activities, counters
-    Perfetto,
-}
-
 /// Which CPU samples are exported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum SamplesArg {
@@ -131,133 +115,83 @@ pub enum SamplesArg {
     All,
 }
 
-/// What is exported.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WhatArg {
-    /// A kind of samples.
-    Kind(Kind),
-    /// The rows of a table.
-    Table(String),
-}
-
-/// A kind of samples, by its word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    Cpu,
-    Allocation,
-    Survivors,
-    Gen2Deaths,
-    Live,
-    Exception,
-    Contention,
-    Wait,
-    Blocked,
-    Jit,
-}
-
-/// Reads a kind of samples, or the name of a table with call stacks.
-fn what(text: &str) -> Result<WhatArg, String> {
-    if let Ok(kind) = Kind::from_str(text, false) {
-        return Ok(WhatArg::Kind(kind));
-    }
-    let all = schema::all().map_err(|error| error.to_string())?;
-    let has_stacks = |table: &&schema::TableSchema| table.columns.iter().any(|column| column.name == "callsite_id");
-    let tables = || all.iter().filter(has_stacks).map(|table| table.name.as_str());
-    if text.starts_with("event/") || tables().any(|name| name == text) {
-        return Ok(WhatArg::Table(text.to_owned()));
-    }
-    let kinds: Vec<_> = Kind::value_variants().iter().filter_map(ValueEnum::to_possible_value).collect();
-    let names: Vec<&str> = kinds.iter().map(|kind| kind.get_name()).collect();
-    let near = did_you_mean(text, names.iter().copied().chain(tables()));
-    Err(format!("expected {}, event/PROVIDER/NAME or another table with call stacks{near}", names.join(", ")))
-}
-
 /// What the samples of a kind are called, and how they are recorded.
-fn recorded(what: &WhatArg) -> (String, &'static str) {
-    let kind = match what {
-        WhatArg::Kind(kind) => *kind,
-        WhatArg::Table(table) => return (format!("rows of {table}"), "not every provider writes events with stacks"),
-    };
-    let (name, how) = match kind {
-        Kind::Cpu => (
+fn recorded(choice: &Choice) -> (String, &'static str) {
+    let (name, how) = match choice.what {
+        What::Cpu => (
             "CPU samples",
             "they are recorded with the provider Microsoft-DotNETCore-SampleProfiler, or with `collect --for cpu`",
         ),
-        Kind::Allocation => (
+        What::Allocation => (
             "allocations",
             "they are recorded with the keyword 0x80000000000 of .NET 10, with 0x1 at level 5 of older runtimes, or with `collect --for allocations`",
         ),
-        Kind::Survivors | Kind::Gen2Deaths | Kind::Live => (
+        What::Survivors | What::Gen2Deaths | What::Live => (
             "allocations of such objects",
             "they are recorded with allocations, their stacks, and the ranges that survive: `collect --for lifetimes`",
         ),
-        Kind::Exception => (
+        What::Exception => (
             "exceptions",
             "they are recorded with the keyword 0x8000 of the runtime, or with `collect --for exceptions`",
         ),
-        Kind::Contention => (
+        What::Contention => (
             "waits for locks",
             "they are recorded with the keyword 0x4000 of the runtime, or with `collect --for contention`",
         ),
-        Kind::Wait => (
+        What::Wait => (
             "waits",
             "they are recorded with the keyword 0x40000000000 of .NET 9 and later, or with `collect --for threadpool`",
         ),
-        Kind::Blocked => (
+        What::Blocked => (
             "blocked threads",
             "they are in an .etl with context switches of the kernel, as PerfView records with /ThreadTime",
         ),
-        Kind::Jit => (
+        What::Jit => (
             "compilations",
             "they are recorded with the keyword 0x10 of the runtime at level 5 and stacks, as `collect --for all` does",
         ),
+        _ => return (format!("rows of {}", choice.table), "not every provider writes events with stacks"),
     };
     (name.to_owned(), how)
 }
 
+/// Why there is nothing to export.
+fn nothing(profile: &Profile, choice: &Choice) -> String {
+    let (name, how) = recorded(choice);
+    let key = &profile.name;
+    if choice.is_of_some() {
+        let all = "without --from, --to, --thread and --request there may be some";
+        format!("the recording {key} has no such {name} with call stacks; {all}")
+    } else if profile.waiting > 0 {
+        let samples = counted(profile.waiting, "sample is of a thread", "samples are of threads");
+        let all = "outside of managed code, which nearly always waits; --samples all exports them";
+        format!("of the recording {key} all {samples} {all}")
+    } else {
+        format!("the recording {key} has no {name} with call stacks; {how}")
+    }
+}
+
 /// Exports from a dataset, or from a recording that is converted for it.
 pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
-    let choice = args.choice();
-    let mut tables = choice.tables();
-    if args.format == FormatArg::Perfetto {
-        if choice != (Choice { samples: choice.samples, ..Choice::of(What::Cpu) }) {
-            let what = "--format perfetto takes the CPU samples of a whole recording, expected no --what, --weight, --from, --to, --thread and \
-                        --request, or another format";
-            return Err(Error::Usage(what.into()).into());
-        }
-        tables.extend(perfetto::TABLES);
-    }
-    if args.top.is_some() && args.format != FormatArg::Folded {
+    let (choice, format) = (args.choice(), args.format);
+    let tables = Export::tables(&choice, format)?;
+    if args.top.is_some() && args.format != ProfileFormat::Folded {
         return Err(Error::Usage("--top chooses among folded stacks, expected --format folded".into()).into());
     }
     check_output(args.output.as_deref(), args.overwrite)?;
     let opened = args.open(&args.input, &tables)?;
     let recording = opened.dataset.recording(args.trace.as_deref())?;
-    let mut profile = read_chosen(&recording, &choice)?;
+    let mut export = Export::read(&recording, &choice, format)?;
     if args.own.is_some() {
-        profile.fold_framework();
+        export.profile.fold_framework();
     }
+    let profile = &export.profile;
     if profile.without_stack > 0 {
         let samples = counted(profile.without_stack, "sample has", "samples have");
         print_note(&format!("{samples} no call stack and are left out\n"))?;
     }
-    let timeline = match args.format {
-        FormatArg::Perfetto => Some(Timeline::read(&recording)?),
-        _ => None,
-    };
-    if profile.threads.is_empty() && timeline.as_ref().is_none_or(Timeline::is_empty) {
-        let (name, how) = recorded(&args.what);
-        let key = &recording.info().trace_id;
-        if choice.is_of_some() {
-            let all = "without --from, --to, --thread and --request there may be some";
-            anyhow::bail!("there is nothing to export: the recording {key} has no such {name} with call stacks; {all}");
-        }
-        if profile.waiting > 0 {
-            let samples = counted(profile.waiting, "sample is of a thread", "samples are of threads");
-            let all = "outside of managed code, which nearly always waits; --samples all exports them";
-            anyhow::bail!("there is nothing to export: of the recording {key} all {samples} {all}");
-        }
-        anyhow::bail!("there is nothing to export: the recording {key} has no {name} with call stacks; {how}");
+    if export.is_empty() {
+        anyhow::bail!("there is nothing to export: {}", nothing(profile, &choice));
     }
     if profile.waiting > 0 {
         let samples = counted(profile.waiting, "sample", "samples");
@@ -265,8 +199,12 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
             "{samples} of threads outside of managed code, which nearly always wait, left out: see --samples all\n"
         ))?;
     }
-    let base = args.base.as_deref().map(|path| args.read_base(path, &choice, &profile)).transpose()?;
-    let write = |out: &mut dyn Write| args.write(&profile, base.as_ref().map(|(base, _)| base), timeline.as_ref(), out);
+    let base = args.base.as_deref().map(|path| args.read_base(path, &choice, profile)).transpose()?;
+    let write = |out: &mut dyn Write| match (args.top, &base) {
+        (Some(most), _) => export.profile.write_largest(args.by_thread, most, out),
+        (None, Some((base, _))) => export.write_difference(base, args.by_thread, out),
+        (None, None) => export.write(args.by_thread, out),
+    };
     let outcome = Outcome::with_losses(opened.losses || base.as_ref().is_some_and(|(_, losses)| *losses));
     let Some(path) = &args.output else {
         let mut out = BufWriter::new(std::io::stdout().lock());
@@ -282,7 +220,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
 impl ExportArgs {
     /// The profile that another one is compared with, and whether its recording has losses.
     fn read_base(&self, path: &Path, choice: &Choice, new: &Profile) -> anyhow::Result<(Profile, bool)> {
-        if !matches!(self.format, FormatArg::Folded | FormatArg::Pprof) {
+        if !matches!(self.format, ProfileFormat::Folded | ProfileFormat::Pprof) {
             return Err(Error::Usage("a difference (--base) is written with --format folded or pprof".into()).into());
         }
         let opened = self.open(path, &choice.tables())?;
@@ -305,26 +243,7 @@ impl ExportArgs {
     }
 
     fn choice(&self) -> Choice {
-        let what = match &self.what {
-            WhatArg::Kind(Kind::Cpu) => What::Cpu,
-            WhatArg::Kind(Kind::Allocation) => What::Allocation,
-            WhatArg::Kind(Kind::Survivors) => What::Survivors,
-            WhatArg::Kind(Kind::Gen2Deaths) => What::Gen2Deaths,
-            WhatArg::Kind(Kind::Live) => What::Live,
-            WhatArg::Kind(Kind::Exception) => What::Exception,
-            WhatArg::Kind(Kind::Contention) => What::Contention,
-            WhatArg::Kind(Kind::Wait) => What::Wait,
-            WhatArg::Kind(Kind::Blocked) => What::Blocked,
-            WhatArg::Kind(Kind::Jit) => What::Jit,
-            WhatArg::Table(_) => What::Rows,
-        };
-        let table = match &self.what {
-            WhatArg::Table(table) => table.clone(),
-            WhatArg::Kind(_) => String::new(),
-        };
         Choice {
-            what,
-            table,
             weight: self.weight.clone(),
             samples: match self.samples {
                 SamplesArg::Running => Samples::Running,
@@ -334,29 +253,13 @@ impl ExportArgs {
             to_ns: self.to,
             thread: self.thread.clone(),
             activity: self.request.clone(),
+            ..self.what.clone()
         }
     }
+}
 
-    fn write(
-        &self,
-        profile: &Profile,
-        base: Option<&Profile>,
-        timeline: Option<&Timeline>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let format = match self.format {
-            FormatArg::Speedscope => ProfileFormat::Speedscope,
-            FormatArg::Folded => ProfileFormat::Folded,
-            FormatArg::Pprof => ProfileFormat::Pprof,
-            FormatArg::Firefox => ProfileFormat::Firefox,
-            FormatArg::Perfetto => return timeline.map_or(Ok(()), |timeline| timeline.write(profile, out)),
-        };
-        if let Some(most) = self.top {
-            return profile.write_largest(self.by_thread, most, out);
-        }
-        match base {
-            Some(base) => profile.write_difference(base, format, self.by_thread, out),
-            None => profile.write(format, self.by_thread, out),
-        }
-    }
+/// Reads the word of a format.
+fn formats() -> impl TypedValueParser<Value = ProfileFormat> {
+    let values = ProfileFormat::ALL.map(|format| PossibleValue::new(format.as_str()).help(format.about()));
+    PossibleValuesParser::new(values).try_map(|word| ProfileFormat::parse(&word))
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tracequet::KeepWalk;
+use tracequet::analyze::diff::HeapChange;
 use tracequet::analyze::heap::{
     Explanation, HeapGraph, Retention, Snapshot, Step, TABLES, TypeRow, explain, read, snapshot, snapshots,
 };
@@ -144,7 +145,7 @@ fn compared(args: &HeapArgs) -> anyhow::Result<Outcome> {
         None => recording,
     };
     let base = (of_base, snapshot(&of_base, args.base_gc)?);
-    let mut change = heap_diff::change(&[base], &[new], args.memory, args.type_name.as_deref())?;
+    let mut change = HeapChange::between(&[base], &[new], args.memory, args.type_name.as_deref())?;
     let types = &mut change.types;
     match args.by {
         OrderArg::Size => {}

@@ -3,74 +3,17 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tracequet::Error;
-use tracequet::analyze::diff::{Held, TypeChange, Walked, heap_difference, held};
-use tracequet::analyze::heap::{HeapGraph, Retention, Snapshot, Step, read};
+use tracequet::analyze::diff::{HeapChange, Held, TypeChange, Walked};
+use tracequet::analyze::heap::{Snapshot, Step};
 use tracequet::analyze::present::Unit::{Bytes, Count};
 use tracequet::analyze::present::units::{counted, moment, size};
 use tracequet::analyze::present::{Amount, Answer, Cell, Column, Document, Table, clean, numbers, words};
-use tracequet::dataset::read::Recording;
 use tracequet::report::changes::part;
 
 use super::answer::first_rows;
 
 /// Types that are shown without --all.
 const SHOWN: usize = 25;
-
-/// Types of which it is shown what holds them.
-const HELD: usize = 3;
-
-/// Steps of a path that are shown: as many of its beginning and of its end.
-const PATH_ENDS: usize = 5;
-
-/// The heaps of two sides.
-pub struct HeapChange {
-    pub base: Vec<Walked>,
-    pub new: Vec<Walked>,
-    pub types: Vec<TypeChange>,
-    /// What holds the types that grew most.
-    pub held: Vec<(Arc<str>, Held)>,
-}
-
-/// Compares walks. Only one graph is held at a time; what holds objects is looked up in the last one of the new side, of the types
-/// that grew most, or of the one that is asked about.
-pub fn change(
-    base: &[(Recording<'_>, Snapshot)],
-    new: &[(Recording<'_>, Snapshot)],
-    memory: u64,
-    asked: Option<&str>,
-) -> Result<HeapChange, Error> {
-    let graph_of = |(recording, snapshot): &(Recording<'_>, Snapshot)| {
-        let graph = read(recording, snapshot, memory)?;
-        let retention = Retention::of(&graph);
-        Ok::<_, Error>((Walked::of(&recording.info().trace_id, &graph, &retention), graph, retention))
-    };
-    let base: Vec<Walked> = base.iter().map(|walk| Ok(graph_of(walk)?.0)).collect::<Result<_, Error>>()?;
-    let mut last: Option<(HeapGraph, Retention)> = None;
-    let mut walks = Vec::new();
-    for walk in new {
-        drop(last.take());
-        let (walked, graph, retention) = graph_of(walk)?;
-        walks.push(walked);
-        last = Some((graph, retention));
-    }
-    let types = heap_difference(&base, &walks);
-    let mut found: Vec<(Arc<str>, Held)> = Vec::new();
-    let grew = |change: &&TypeChange| match asked {
-        Some(name) => *change.name == *name,
-        None => change.size_bytes() > 0.0 && !change.is_noise(),
-    };
-    for change in types.iter().filter(grew) {
-        let Some((graph, retention)) = &last else { break };
-        // What lies on a path that is shown needs none of its own.
-        let is_on = |(_, held): &(Arc<str>, Held)| held.explanation.shortest.iter().any(|s| s.type_name == change.name);
-        if found.len() >= HELD || found.iter().any(is_on) {
-            continue;
-        }
-        found.extend(held(graph, retention, &change.name, &base).map(|held| (change.name.clone(), held)));
-    }
-    Ok(HeapChange { base, new: walks, types, held: found })
-}
 
 /// The columns of types: what people see, and what programs get.
 pub const COLUMNS: [Column; 8] = [
@@ -143,15 +86,6 @@ pub fn head(change: &HeapChange) -> String {
     format!("{} before, {} now{missing}", of(&change.base), of(&change.new))
 }
 
-/// What holds a type, in a sentence.
-pub fn holder((name, held): &(Arc<str>, Held)) -> String {
-    let objects = counted(held.objects, "object", "objects");
-    let before = size(held.base_bytes as u64);
-    let start = format!("{}: {} in {objects} ({before} before) held by", clean(name), size(held.size_bytes));
-    let path = held.explanation.path(PATH_ENDS);
-    format!("{start} {}", path.map_or_else(|| "no root of the recording".to_owned(), |path| clean(&path)))
-}
-
 /// What grew, for `tracequet heap --base`.
 pub struct Grown<'c> {
     pub change: &'c HeapChange,
@@ -170,7 +104,7 @@ impl Answer for Grown<'_> {
                 first_rows(&mut out, table(change).first(most), "more", "more");
             }
         }
-        change.held.iter().for_each(|held| out.note(Cell::sentence(&holder(held))));
+        change.holders().for_each(|held| out.note(Cell::sentence(&held)));
         out
     }
 

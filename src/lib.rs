@@ -41,7 +41,6 @@ mod stored;
 mod survived;
 mod terminal;
 mod text;
-mod time;
 mod truncated;
 mod values;
 

@@ -9,6 +9,7 @@ use tracequet::analyze::lifetime::{
     growth, lifetimes_by, live_at,
 };
 use tracequet::analyze::present::Unit::Bytes;
+use tracequet::analyze::present::times;
 use tracequet::analyze::present::units::moment;
 use tracequet::analyze::present::{Amount, Answer, Cell, Column, Document, Sentence, Table, numbers, words};
 use tracequet::dataset::error::Evidence;
@@ -16,8 +17,8 @@ use tracequet::dataset::read::Recording;
 
 use super::answer::{FormatArgs, first_rows};
 use super::asked::AskedArgs;
+use super::opened;
 use super::output::Outcome;
-use super::{opened, time};
 
 /// What the command does.
 pub const ABOUT: &str = "Shows what becomes of sampled objects, by the method of your own that allocates and by type: how many of the \
@@ -53,10 +54,10 @@ pub struct LifetimesArgs {
     #[arg(long, value_enum, default_value_t = ByArg::Own)]
     pub by: ByArg,
     /// Show what is alive at this time of the recording: 12.5, 1m30s
-    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    #[arg(long, value_name = "TIME", value_parser = times::parse)]
     pub at: Option<i64>,
     /// Show what grows from this time of the recording to --at, or to its end
-    #[arg(long, value_name = "TIME", value_parser = time::parse)]
+    #[arg(long, value_name = "TIME", value_parser = times::parse)]
     pub since: Option<i64>,
     /// Show what differs from this recording or dataset
     #[arg(long, value_name = "IN", conflicts_with_all = ["at", "since"])]

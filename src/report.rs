@@ -6,22 +6,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use tracequet::KeepWalk;
-use tracequet::analyze::diff::{By, Options};
-use tracequet::report::changes::{Changes, changes};
+use tracequet::analyze::diff::{By, Options, compared};
+use tracequet::report::changes::{self, changes};
 use tracequet::report::{MAX_HEAP, TABLES, page_of};
 
 use super::asked::AskedArgs;
-use super::compared;
-use super::heap_diff;
+use super::compared::{open, print_notes};
 use super::opened;
 use super::output::{Outcome, check_output, create_output, print_result};
 use super::own::OwnArgs;
 
 /// Memory of the graph of a heap, as tracequet diff has it.
 const MAX_GRAPH: u64 = 4 << 30;
-
-/// What call stacks are read from, beside the tables that are compared.
-const STACK_TABLES: [&str; 2] = ["process", "thread"];
 
 /// What the command does.
 pub const ABOUT: &str = "Writes a recording as one HTML page: findings, figures, a timeline of pauses, heap, allocations and samples, flame graphs, \
@@ -67,25 +63,14 @@ pub struct ReportArgs {
 
 /// The page of what changed, and whether something is missing on a side.
 fn difference_of(base: &Path, new: &Path, own: &OwnArgs) -> anyhow::Result<(String, bool)> {
-    let open = |path| compared::open(path, &STACK_TABLES, own);
+    let open = |path| open(path, &changes::tables(), own);
     let (before, now) = (open(base)?, open(new)?);
-    let compared = compared::compared((&before, None), (&now, None), By::Own, Options::default(), MAX_GRAPH)?;
-    compared.print_notes()?;
-    let heap = compared.heap.as_ref();
-    let held: Vec<String> = heap.iter().flat_map(|heap| heap.held.iter().map(heap_diff::holder)).collect();
-    let notes: Vec<String> = compared.incomparable.iter().chain(&compared.notes).cloned().collect();
+    let compared = compared((&before.dataset, &[]), (&now.dataset, &[]), By::Own, Options::default(), MAX_GRAPH)?;
+    print_notes(&compared)?;
     let file =
         |path: &Path| path.file_name().map_or_else(|| "dataset".into(), |name| name.to_string_lossy().into_owned());
-    let all = Changes {
-        datasets: [&before.dataset, &now.dataset],
-        base: &compared.base,
-        new: &compared.new,
-        difference: &compared.difference,
-        types: heap.map(|heap| heap.types.as_slice()),
-        held: &held,
-        notes: &notes,
-    };
-    Ok((changes(&format!("{} and {}", file(base), file(new)), &all)?, compared.has_losses()))
+    let name = format!("{} and {}", file(base), file(new));
+    Ok((changes(&name, [&before.dataset, &now.dataset], &compared)?, compared.has_losses))
 }
 
 /// Writes the page of a dataset, or of a recording that is converted for it.

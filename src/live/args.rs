@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use tracequet::analyze::present::times;
 use tracequet::trace::source::diagnostics::{Presets, parse_event_ids, parse_level};
 
 use super::super::answer::FormatArgs;
-use super::super::time;
 use super::super::values::{age, label, number, size};
 use super::condition::Condition;
 use super::stop_on::StopOn;
@@ -161,7 +161,7 @@ fn rundown(text: &str) -> Result<RundownArg, String> {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let ns = time::parse(text)?;
+    let ns = times::parse(text)?;
     let least = Duration::from_secs(1);
     let interval = Duration::from_nanos(u64::try_from(ns).unwrap_or_default());
     if interval < least { Err("expected a second at least".into()) } else { Ok(interval) }

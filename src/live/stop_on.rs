@@ -1,9 +1,9 @@
 //! `--stop-on`: an exception of a type, or a long pause.
 
+use tracequet::analyze::present::times;
 use tracequet::trace::event::{Event, EventInfo};
 use tracequet::trace::source::diagnostics::port::{EventFilter, Provider};
 
-use super::super::time;
 use super::fields::{RUNTIME, field_number, field_text};
 
 /// An event or a counter that ends a recording.
@@ -26,7 +26,7 @@ impl StopOn {
             return fits.then(|| StopOn::Exception(name.into())).ok_or_else(|| EXPECTED.into());
         }
         let limit = text.strip_prefix("gc.pause").map(str::trim_start).and_then(|rest| rest.strip_prefix('>'));
-        match limit.map(|limit| time::parse(limit.trim())) {
+        match limit.map(|limit| times::parse(limit.trim())) {
             Some(Ok(ns)) => Ok(StopOn::Pause(ns)),
             Some(Err(error)) => Err(format!("gc.pause>: {error}")),
             None => Err(EXPECTED.into()),

@@ -1,22 +1,28 @@
-//! The program that runs in the browser's worker: `report`, `convert` and `export` of recordings, over the crates of the program for
+//! The program that runs in the browser's worker: pages, findings, tables and profiles of recordings, over the crates of the program for
 //! terminals. It speaks WASI: files that the page lays before it, and standard output.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use tracequet::analyze::profile::perfetto::{self, Timeline};
-use tracequet::analyze::profile::{Choice, ProfileFormat, What, read_chosen};
+use tracequet::analyze::diff::{By, Options, compared};
+use tracequet::analyze::findings::{Explanation, explained_tables};
+use tracequet::analyze::present::{Answer, Format as Form, times};
+use tracequet::analyze::profile::{Choice, Export, ProfileFormat};
 use tracequet::facts::code::own::OwnCode;
-use tracequet::report::page_of;
-use tracequet::{Convert, DatasetLayout, KeepWalk, LIFETIMES, TemporaryDataset, convert, report};
+use tracequet::report::{changes, page_of};
+use tracequet::{Compression, Convert, DatasetLayout, Format, KeepWalk, LIFETIMES, TemporaryDataset, convert, report};
 use tracequet::{Error, Result};
 
 const USAGE: &str = "\
 expected one of
-  report RECORDING... [--own GLOB]... [--not-own GLOB]...
-  convert RECORDING... -o FOLDER [--own GLOB]... [--not-own GLOB]...
-  export RECORDING --what KIND --format FORMAT [--own GLOB]... [--not-own GLOB]...";
+  report RECORDING...
+  diff RECORDING RECORDING
+  explain RECORDING...
+  convert RECORDING... -o FOLDER [--format arrow]
+  export RECORDING --what KIND --format FORMAT
+  processes RECORDING...
+with [--process NAME|PID]... [--own GLOB]... [--not-own GLOB]... [--from TIME] [--to TIME]";
 
 fn main() -> ExitCode {
     if cfg!(target_family = "wasm") {
@@ -39,6 +45,9 @@ struct Arguments {
     command: String,
     inputs: Vec<String>,
     own: OwnCode,
+    processes: Vec<String>,
+    from_ns: Option<i64>,
+    to_ns: Option<i64>,
     output: String,
     what: String,
     format: String,
@@ -47,6 +56,9 @@ struct Arguments {
 impl Arguments {
     fn read(mut words: impl Iterator<Item = String>) -> Result<Arguments> {
         let mut read = Arguments { command: words.next().unwrap_or_default(), ..Arguments::default() };
+        let time = |word: &str, value: &str| {
+            times::parse(value).map(Some).map_err(|expected| Error::Usage(format!("{word} {value}: {expected}")))
+        };
         while let Some(word) = words.next() {
             if !word.starts_with('-') {
                 read.inputs.push(word);
@@ -56,6 +68,9 @@ impl Arguments {
             match word.as_str() {
                 "--own" => read.own.own.push(value),
                 "--not-own" => read.own.not_own.push(value),
+                "--process" => read.processes.push(value),
+                "--from" => read.from_ns = time(&word, &value)?,
+                "--to" => read.to_ns = time(&word, &value)?,
                 "-o" => read.output = value,
                 "--what" => read.what = value,
                 "--format" => read.format = value,
@@ -66,23 +81,22 @@ impl Arguments {
     }
 
     fn run(self, out: &mut dyn Write) -> Result<()> {
-        if self.inputs.is_empty() {
-            return Err(Error::Usage(USAGE.into()));
-        }
-        match self.command.as_str() {
-            "report" => print(out, |out| out.write_all(self.page()?.as_bytes()).map_err(Error::io("the page"))),
-            "convert" => {
-                let request = self.request().lifetimes(LIFETIMES).output(&self.output);
-                convert(&request, &mut |_| {}).map(|_| ())
-            }
-            "export" => self.export(out),
+        match (self.command.as_str(), self.inputs.as_slice()) {
+            (_, []) => Err(Error::Usage(USAGE.into())),
+            ("report", _) => print(out, self.page()?.as_bytes()),
+            ("diff", [base, new]) => print(out, self.changes(base, new)?.as_bytes()),
+            ("explain", _) => print(out, self.findings()?.as_bytes()),
+            ("convert", _) => self.tables(),
+            ("export", [_]) => self.profile(out),
+            ("processes", _) => print(out, self.processes()?.as_bytes()),
             _ => Err(Error::Usage(USAGE.into())),
         }
     }
 
-    fn request(&self) -> Convert {
-        let request = Convert::default().inputs(&self.inputs).own(self.own.clone());
-        if self.inputs.len() > 1 { request.layout(DatasetLayout::Hive) } else { request }
+    fn request(&self, inputs: &[String]) -> Convert {
+        let request = Convert::default().inputs(inputs).own(self.own.clone()).processes(self.processes.clone());
+        let request = request.from_ns(self.from_ns).to_ns(self.to_ns);
+        if inputs.len() > 1 { request.layout(DatasetLayout::Hive) } else { request }
     }
 
     fn converted(&self, request: Convert, tables: &[&str]) -> Result<TemporaryDataset> {
@@ -91,7 +105,7 @@ impl Arguments {
     }
 
     fn page(&self) -> Result<String> {
-        let request = self.request().lifetimes(LIFETIMES);
+        let request = self.request(&self.inputs).lifetimes(LIFETIMES);
         let walk = KeepWalk::new(report::MAX_HEAP, None);
         let converted = match self.inputs.len() {
             1 => self.converted(request.keep_walk(walk.clone()), &report::TABLES)?,
@@ -100,44 +114,62 @@ impl Arguments {
         page_of(&converted.dataset, Path::new("recordings"), None, "", walk.take())
     }
 
-    fn export(&self, out: &mut dyn Write) -> Result<()> {
-        let what = match self.what.as_str() {
-            "cpu" => What::Cpu,
-            "allocation" => What::Allocation,
-            "wait" => What::Wait,
-            "contention" => What::Contention,
-            "exception" => What::Exception,
-            other => return Err(Error::Usage(format!("--what {other}; {USAGE}"))),
+    fn changes(&self, base: &String, new: &String) -> Result<String> {
+        let side = |input: &String| {
+            self.converted(self.request(std::slice::from_ref(input)).lifetimes(LIFETIMES), &changes::tables())
         };
-        let format = match self.format.as_str() {
-            "speedscope" => Some(ProfileFormat::Speedscope),
-            "folded" => Some(ProfileFormat::Folded),
-            "pprof" => Some(ProfileFormat::Pprof),
-            "firefox" => Some(ProfileFormat::Firefox),
-            "perfetto" => None,
-            other => return Err(Error::Usage(format!("--format {other}; {USAGE}"))),
+        let (before, now) = (side(base)?.dataset, side(new)?.dataset);
+        let compared = compared((&before, &[]), (&now, &[]), By::Own, Options::default(), report::MAX_HEAP)?;
+        changes::changes(&format!("{base} and {new}"), [&before, &now], &compared)
+    }
+
+    fn findings(&self) -> Result<String> {
+        let request = self.request(&self.inputs).lifetimes(LIFETIMES);
+        let converted = self.converted(request, &explained_tables())?;
+        let name = if let [name] = self.inputs.as_slice() { name } else { "recordings" };
+        Ok(Explanation::of(&converted.dataset, None, None, name)?.written(Form::Json, 0.into()))
+    }
+
+    fn tables(&self) -> Result<()> {
+        let request = self.request(&self.inputs).lifetimes(LIFETIMES).output(&self.output);
+        let request = match self.format.as_str() {
+            // DuckDB reads these in a browser without an extension from elsewhere.
+            "arrow" => request.format(Format::Arrow).compression(Compression::None),
+            _ => request,
         };
-        let choice = Choice::of(if format.is_some() { what } else { What::Cpu });
-        let mut tables = choice.tables();
-        tables.extend(format.is_none().then_some(perfetto::TABLES).into_iter().flatten());
-        let converted = self.converted(self.request().unhashed(true), &tables)?;
-        let recording = converted.dataset.recording(None)?;
-        let profile = read_chosen(&recording, &choice)?;
-        let timeline = format.is_none().then(|| Timeline::read(&recording)).transpose()?;
-        if profile.threads.is_empty() && timeline.as_ref().is_none_or(Timeline::is_empty) {
+        convert(&request, &mut |_| {}).map(|_| ())
+    }
+
+    fn profile(&self, out: &mut dyn Write) -> Result<()> {
+        let (choice, format) = (Choice::parse(&self.what)?, ProfileFormat::parse(&self.format)?);
+        let tables = Export::tables(&choice, format)?;
+        let converted = self.converted(self.request(&self.inputs).unhashed(true), &tables)?;
+        let export = Export::read(&converted.dataset.recording(None)?, &choice, format)?;
+        if export.is_empty() {
             return Err(Error::Usage(format!("the recording has no {} with call stacks", self.what)));
         }
-        match (format, timeline) {
-            (Some(format), _) => print(out, |out| profile.write(format, false, out).map_err(Error::io("the profile"))),
-            (None, Some(timeline)) => print(out, |out| timeline.write(&profile, out).map_err(Error::io("the profile"))),
-            (None, None) => Ok(()),
+        // With a buffer: each write goes through the page's script.
+        let mut out = std::io::BufWriter::with_capacity(1 << 20, out);
+        export.write(false, &mut out).and_then(|()| out.flush()).map_err(Error::io("the profile"))
+    }
+
+    /// The processes that can be chosen, a line for each: its number and its name.
+    fn processes(&self) -> Result<String> {
+        let converted = self.converted(self.request(&self.inputs).unhashed(true), &["process"])?;
+        let mut lines = String::new();
+        for recording in converted.dataset.each_recording() {
+            recording.each_recorded::<Process<'_>>(|row| {
+                lines += &format!("{} {}\n", row.process_id, row.name);
+            })?;
         }
+        Ok(lines)
     }
 }
 
-/// Prints with a buffer: each write goes through the page's script.
-fn print(out: &mut dyn Write, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let mut out = std::io::BufWriter::with_capacity(1 << 20, out);
-    write(&mut out)?;
-    out.flush().map_err(Error::io("standard output"))
+tracequet::dataset::row! {
+    struct Process of process { process_id, name }
+}
+
+fn print(out: &mut dyn Write, text: &[u8]) -> Result<()> {
+    out.write_all(text).and_then(|()| out.flush()).map_err(Error::io("standard output"))
 }

@@ -5,6 +5,7 @@
 mod allocations;
 mod closer;
 mod collections;
+mod explained;
 mod holders;
 mod judge;
 mod line;
@@ -31,6 +32,7 @@ use self::picture::Picture;
 use super::HeldTexts;
 use super::lifetime::{Lifetime, found_lifetimes};
 use super::rows::each_row;
+pub use explained::{Explanation, tables as explained_tables};
 pub use judge::Finding;
 pub use rule::{Evidence, Example, Rule};
 pub use score::{INFO, WARNING, score};

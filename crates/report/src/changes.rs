@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use tracequet_analyze::diff::{
-    Absent, Difference, FindingChange, Measured, MetricRow, Per, Place, Row, Section, Side, SideFinding, Subject,
-    TypeChange, Value,
+    self, Absent, Compared, Difference, FindingChange, HeapChange, Measured, MetricRow, Per, Place, Row, Section, Side,
+    SideFinding, Subject, TypeChange, Value,
 };
 use tracequet_analyze::metrics::definition_of;
 use tracequet_analyze::present::Unit::{Bytes, Count, Score};
@@ -25,23 +25,11 @@ const MAX_ROWS: usize = 200;
 const MAX_NAMED: usize = 20;
 const MAX_NAME: usize = 200;
 
-/// What there is to say of two sides.
-#[derive(Clone, Copy, Debug)]
-pub struct Changes<'c> {
-    /// The datasets of the base and of the new side, by which call stacks are read.
-    pub datasets: [&'c Dataset; 2],
-    /// The recordings of the base.
-    pub base: &'c [Measured],
-    /// The recordings that are compared with it.
-    pub new: &'c [Measured],
-    /// What changed.
-    pub difference: &'c Difference,
-    /// Types on the heap that changed; `None` where the heaps are not compared.
-    pub types: Option<&'c [TypeChange]>,
-    /// What holds the types that grew most, in sentences.
-    pub held: &'c [String],
-    /// Why the sides cannot be compared, and what was left out.
-    pub notes: &'c [String],
+/// The tables that a page of changes is made of.
+pub fn tables() -> Vec<&'static str> {
+    let mut all = diff::tables();
+    all.push("thread");
+    all
 }
 
 /// An amount in its unit, divided as the difference says.
@@ -117,9 +105,10 @@ pub fn part(before: Option<f64>, now: Option<f64>) -> Option<f64> {
     before.zip(now).filter(|(before, _)| *before != 0.0).map(|(before, now)| (now - before) / before)
 }
 
-/// Makes the page. `name` is its title. Fails when a table cannot be read.
-pub fn changes(name: &str, all: &Changes<'_>) -> Result<String> {
-    let Difference { per, sections, findings, metrics, .. } = all.difference;
+/// Makes the page of two sides that were compared. `name` is its title; call stacks are read from the datasets of the base and of the new
+/// side. Fails when a table cannot be read.
+pub fn changes(name: &str, datasets: [&Dataset; 2], all: &Compared) -> Result<String> {
+    let Difference { per, sections, findings, metrics, .. } = &all.difference;
     let mut parts = Parts::default();
     parts.add_or(
         "findings",
@@ -136,14 +125,14 @@ pub fn changes(name: &str, all: &Changes<'_>) -> Result<String> {
             writeln!(unknown, "<p class=\"none\">{title}: nothing is known of either side; {}.</p>", escaped(&why))
                 .ok();
         } else {
-            let graph = graph(id, title, section, *per, all, &mut room)?;
+            let graph = graph(id, title, section, *per, (datasets, all), &mut room)?;
             let (html, data) = graph.unwrap_or_default();
             parts.add(id, title, section_part(id, title, section, *per, all) + &html);
             parts.add_data(id, &data);
         }
     }
     let missing = "Heaps are not compared: a side has no heap dump. <code>tracequet collect --heap</code> records one.";
-    parts.add_or("heap", "Heap", all.types.map(|types| heap_part(types, all.held)), missing);
+    parts.add_or("heap", "Heap", all.heap.as_ref().map(heap_part), missing);
     if !unknown.is_empty() {
         parts.add("unknown", "Not recorded on either side", unknown);
     }
@@ -168,12 +157,12 @@ fn graph(
     title: &str,
     section: &Section,
     per: Per,
-    all: &Changes<'_>,
+    (datasets, all): ([&Dataset; 2], &Compared),
     room: &mut Room,
 ) -> Result<Option<(String, String)>> {
     let Some(what) = profile_of(section.subject) else { return Ok(None) };
     let (mut flame, mut divided_by, mut unit) = (FlameChange::new(), [0.0; 2], None);
-    let sides = all.datasets.into_iter().zip([all.base, all.new]).zip(&mut divided_by);
+    let sides = datasets.into_iter().zip([&all.base, &all.new]).zip(&mut divided_by);
     for (side, ((dataset, recordings), divided_by)) in sides.enumerate() {
         for measured in recordings.iter().filter(|measured| measured.has(section.subject)) {
             let recording = dataset.recording(Some(&measured.run.trace_id))?;
@@ -227,9 +216,9 @@ fn graph(
     Ok(Some((html, element(&format!("flame-{id}"), &packed.data))))
 }
 
-fn head(per: Per, all: &Changes<'_>) -> String {
+fn head(per: Per, all: &Compared) -> String {
     let mut out = String::from("<dl class=\"facts\">\n");
-    for (name, side) in [("Before", all.base), ("Now", all.new)] {
+    for (name, side) in [("Before", &all.base), ("Now", &all.new)] {
         let mut names: Vec<&str> = side.iter().map(|one| cut(&one.run.trace_id, MAX_NAME)).take(MAX_NAMED).collect();
         let more = format!("and {} more", count(side.len().saturating_sub(MAX_NAMED) as u64));
         if side.len() > MAX_NAMED {
@@ -248,12 +237,12 @@ fn head(per: Per, all: &Changes<'_>) -> String {
         let seconds: f64 = side.iter().filter_map(|one| one.seconds).sum();
         duration((seconds * 1e9) as i64)
     };
-    writeln!(out, "<div><dt>Length before, now</dt><dd>{}, {}</dd></div>", span(all.base), span(all.new)).ok();
+    writeln!(out, "<div><dt>Length before, now</dt><dd>{}, {}</dd></div>", span(&all.base), span(&all.new)).ok();
     let losses = |side: &[Measured]| count(side.iter().filter(|one| one.run.has_losses).count() as u64);
     let words = "Recordings with losses before, now";
-    writeln!(out, "<div><dt>{words}</dt><dd>{}, {}</dd></div>", losses(all.base), losses(all.new)).ok();
+    writeln!(out, "<div><dt>{words}</dt><dd>{}, {}</dd></div>", losses(&all.base), losses(&all.new)).ok();
     out.push_str("</dl>\n");
-    for note in all.notes.iter().take(MAX_NAMED) {
+    for note in all.said().take(MAX_NAMED) {
         writeln!(out, "<p class=\"none\">{}</p>", escaped(note)).ok();
     }
     out
@@ -331,10 +320,10 @@ fn first_of(of: usize, one: &str, many: &str) -> String {
     format!("<p class=\"note\">The first {MAX_ROWS} of {}.</p>\n", counted(of as u64, one, many))
 }
 
-fn section_part(id: &str, title: &str, section: &Section, per: Per, all: &Changes<'_>) -> String {
+fn section_part(id: &str, title: &str, section: &Section, per: Per, all: &Compared) -> String {
     let unit = section.unit;
-    let base = side_of(section, &section.base, all.base, per, "before");
-    let new = side_of(section, &section.new, all.new, per, "now");
+    let base = side_of(section, &section.base, &all.base, per, "before");
+    let new = side_of(section, &section.new, &all.new, per, "now");
     let rows: Vec<&Row> = section.rows.iter().filter(|row| !row.is_noise).collect();
     let mut note = format!("{base}; {new}.");
     let noise = section.rows.len() - rows.len();
@@ -376,8 +365,8 @@ fn section_part(id: &str, title: &str, section: &Section, per: Per, all: &Change
     out
 }
 
-fn heap_part(all: &[TypeChange], held: &[String]) -> String {
-    let rows: Vec<&TypeChange> = all.iter().filter(|change| !change.is_noise()).collect();
+fn heap_part(all: &HeapChange) -> String {
+    let rows: Vec<&TypeChange> = all.types.iter().filter(|change| !change.is_noise()).collect();
     if rows.is_empty() {
         return "<p class=\"note\">No type changed by more than noise.</p>\n".to_owned();
     }
@@ -407,10 +396,10 @@ fn heap_part(all: &[TypeChange], held: &[String]) -> String {
         ]);
     }
     let mut out = first_of(rows.len(), "type", "types") + &table.html("Types that changed");
-    if !held.is_empty() {
+    if !all.held.is_empty() {
         // A path is longer than other texts, and has a bound of its own.
-        let lines: Vec<String> = held
-            .iter()
+        let lines: Vec<String> = all
+            .holders()
             .map(|line| line.split(" > ").map(escaped).collect::<Vec<_>>().join(" &gt; "))
             .map(|line| format!("<li>{line}</li>\n"))
             .collect();

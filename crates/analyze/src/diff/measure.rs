@@ -19,14 +19,11 @@ use crate::profile::Unit;
 /// Sums of all recordings that are held at a time, of some 100 bytes each.
 const MOST_SUMS: usize = 8 << 20;
 
-/// The tables that recordings are measured by. Of those that a dataset does not have nothing is said.
-pub fn tables() -> Vec<&'static str> {
+/// The tables that recordings are measured by.
+pub(super) fn tables() -> Vec<&'static str> {
     let subjects = Subject::ALL.map(Subject::table);
     let others = ["trace", "process", "callsite", "frame", TypeNames::TABLE, "gc", metrics::TABLE, findings::TABLE];
-    let mut all: Vec<&str> = subjects.into_iter().chain(others).chain(Needs::tables()).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+    subjects.into_iter().chain(others).chain(Needs::tables()).collect()
 }
 
 /// What a recording has of a subject.

@@ -11,6 +11,7 @@ mod programs;
 mod sentence;
 mod table;
 mod text;
+pub mod times;
 pub mod units;
 
 pub use cell::{Amount, Cell, Number, Unit};

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 use tracequet_dataset::error::{Error, Evidence, Result};
 use tracequet_dataset::read::Recording;
+use tracequet_dataset::table::schema;
+use tracequet_trace::error::did_you_mean;
 
 use super::labels::Labels;
 use super::model::What;
@@ -57,6 +59,23 @@ impl Choice {
     /// All rows of a kind.
     pub fn of(what: What) -> Choice {
         Choice { what, ..Choice::default() }
+    }
+
+    /// Reads a kind of samples, or the name of a table with call stacks.
+    pub fn parse(text: &str) -> Result<Choice> {
+        if let Some(kind) = What::KINDS.into_iter().find(|kind| kind.as_str() == text) {
+            return Ok(Choice::of(kind));
+        }
+        let all = schema::all()?;
+        let has_stacks = |table: &&schema::TableSchema| table.columns.iter().any(|column| column.name == "callsite_id");
+        let tables = || all.iter().filter(has_stacks).map(|table| table.name.as_str());
+        if text.starts_with("event/") || tables().any(|name| name == text) {
+            return Ok(Choice { table: text.to_owned(), ..Choice::of(What::Rows) });
+        }
+        let names = What::KINDS.map(What::as_str);
+        let near = did_you_mean(text, names.into_iter().chain(tables()));
+        let names = names.join(", ");
+        Err(Error::Usage(format!("expected {names}, event/PROVIDER/NAME or another table with call stacks{near}")))
     }
 
     /// The tables that it is read from.

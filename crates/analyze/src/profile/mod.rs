@@ -4,6 +4,7 @@
 //! stacks), thread by thread, each sample with its call stack and a weight.
 
 mod choice;
+mod export;
 mod firefox;
 mod folded;
 mod labels;
@@ -18,18 +19,22 @@ mod strings;
 use std::io::{self, Write};
 
 pub use choice::{Choice, TABLES};
+pub use export::Export;
 pub use model::{Code, Function, Profile, ProfileFormat, ProfileFrame, Sample, ThreadSamples, Unit, What};
 pub use read::{read, read_chosen};
 
 impl Profile {
-    /// Writes it. With `by_thread` each stack of the folded format begins with its thread; the other formats separate
-    /// threads anyway.
+    /// Writes it. With `by_thread` each stack of the folded format begins with its thread; the other formats separate threads anyway.
+    /// A trace for Perfetto has more than a profile: see [`Export`].
     pub fn write(&self, format: ProfileFormat, by_thread: bool, out: &mut dyn Write) -> io::Result<()> {
         match format {
             ProfileFormat::Speedscope => speedscope::write(self, out),
             ProfileFormat::Folded => folded::write(self, by_thread, out),
             ProfileFormat::Pprof => out.write_all(&pprof::encode(self)?),
             ProfileFormat::Firefox => firefox::write(self, out),
+            ProfileFormat::Perfetto => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "a trace has more than a profile"))
+            }
         }
     }
 
@@ -38,8 +43,7 @@ impl Profile {
         folded::write_largest(self, by_thread, most, out)
     }
 
-    /// Writes how it differs from a base. Only folded stacks and pprof can say that.
-    pub fn write_difference(
+    fn write_difference(
         &self,
         base: &Profile,
         format: ProfileFormat,
@@ -49,9 +53,7 @@ impl Profile {
         match format {
             ProfileFormat::Folded => folded::write_difference(self, base, by_thread, out),
             ProfileFormat::Pprof => out.write_all(&pprof::encode_difference(self, base)?),
-            ProfileFormat::Speedscope | ProfileFormat::Firefox => {
-                Err(io::Error::new(io::ErrorKind::Unsupported, "a difference is folded stacks or pprof"))
-            }
+            _ => Err(io::Error::new(io::ErrorKind::Unsupported, "a difference is folded stacks or pprof")),
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use tracequet_dataset::error::{Error, Result};
+
 use crate::subjects::pauses::Pause;
 
 /// Kind of samples in a profile.
@@ -71,6 +73,50 @@ pub enum ProfileFormat {
     /// JSON of <https://profiler.firefox.com> (the processed profile format): each thread in the order of time, with
     /// the pauses of its process.
     Firefox,
+    /// A trace of <https://ui.perfetto.dev>: CPU samples, pauses, collections, activities and counters.
+    Perfetto,
+}
+
+impl ProfileFormat {
+    /// All of them.
+    pub const ALL: [ProfileFormat; 5] = [
+        ProfileFormat::Speedscope,
+        ProfileFormat::Folded,
+        ProfileFormat::Pprof,
+        ProfileFormat::Firefox,
+        ProfileFormat::Perfetto,
+    ];
+
+    /// The word of the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProfileFormat::Speedscope => "speedscope",
+            ProfileFormat::Folded => "folded",
+            ProfileFormat::Pprof => "pprof",
+            ProfileFormat::Firefox => "firefox",
+            ProfileFormat::Perfetto => "perfetto",
+        }
+    }
+
+    /// What it is, in few words.
+    pub fn about(self) -> &'static str {
+        match self {
+            ProfileFormat::Speedscope => "JSON for speedscope.app",
+            ProfileFormat::Folded => "A line for each stack, for flame graphs",
+            ProfileFormat::Pprof => "Protocol buffer of pprof, not compressed",
+            ProfileFormat::Firefox => "JSON for profiler.firefox.com",
+            ProfileFormat::Perfetto => {
+                "Trace for ui.perfetto.dev: CPU samples, pauses, collections, requests and other activities, counters"
+            }
+        }
+    }
+
+    /// The format of a word.
+    pub fn parse(word: &str) -> Result<ProfileFormat> {
+        let all = ProfileFormat::ALL;
+        let expected = || Error::Usage(format!("expected {}", all.map(ProfileFormat::as_str).join(", ")));
+        all.into_iter().find(|format| format.as_str() == word).ok_or_else(expected)
+    }
 }
 
 /// A method or a native function, as a frame names it.
@@ -175,6 +221,20 @@ pub struct Profile {
 }
 
 impl What {
+    /// The kinds of samples that have a word of their own.
+    pub const KINDS: [What; 10] = [
+        What::Cpu,
+        What::Allocation,
+        What::Survivors,
+        What::Gen2Deaths,
+        What::Live,
+        What::Exception,
+        What::Contention,
+        What::Wait,
+        What::Blocked,
+        What::Jit,
+    ];
+
     /// The word of the command line.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 const EXPECTED: &str =
     "expected seconds (12.5) or numbers with units h, m, s, ms, us, ns (1m30s, 300ms), or hh:mm:ss, or dd:hh:mm:ss";
 
-/// Reads a time in nanoseconds. Fractions are exact; what is finer than a nanosecond is refused.
+/// Reads a time in nanoseconds. Fractions are exact; what is finer than a nanosecond is refused, with a text that says what is expected.
 pub fn parse(text: &str) -> Result<i64, String> {
     if text.contains(':') {
         return clock(text);
