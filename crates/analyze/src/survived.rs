@@ -12,6 +12,7 @@ use std::ops::RangeInclusive;
 use tracequet_dataset::error::{Error, Named, Result};
 use tracequet_dataset::read::Recording;
 use tracequet_facts::fact::NON_GC_HEAP;
+use tracequet_trace::parallel;
 
 use self::ranges::{Range, Ranges};
 use super::{HeldTexts, held};
@@ -24,19 +25,19 @@ const MAX_RANGES: u64 = 4 << 20;
 /// The tables that the answer is found in.
 pub const TABLES: [&str; 4] = ["gc", "gc_generation_range", "gc_surviving_range", "gc_moved_range"];
 
-/// What a collection did to an object.
+/// The fate of an object in a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fate {
-    /// It survived where it was.
+    /// Survived where it was.
     Alive,
-    /// It survived and is elsewhere.
+    /// Survived and is elsewhere.
     Moved,
-    /// Its generation was collected, and it is in no range.
+    /// Died: the generation was collected, and the object is in no range.
     Dead,
-    /// Its generation was not collected: it stays where it is, alive or not.
+    /// Was not collected, because its generation was not: it stays where it is, alive or not.
     NotCollected,
-    /// It is in the non-GC (frozen) heap of .NET 8 and later, which is never collected and never moves.
+    /// Lies in the non-GC (frozen) heap of .NET 8 and later, which is never collected and never moves.
     NeverCollected,
     /// The recording does not say; why.
     Unknown(Doubt),
@@ -56,7 +57,7 @@ impl Fate {
     }
 }
 
-/// What one collection did to the object.
+/// The fate of the object in one collection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Step {
@@ -70,7 +71,7 @@ pub struct Step {
     pub start_ns: i64,
     /// Where the object was.
     pub address: u64,
-    /// What became of it.
+    /// The fate.
     pub fate: Fate,
     /// Where it is now; `None` when it is dead or that is not known, as where it moved behind the last address.
     pub address_after: Option<u64>,
@@ -204,7 +205,7 @@ fn step(gc_id: u32, gc: &Gc, recorded: &Recorded<'_>, address: u64) -> Step {
     }
 }
 
-/// What it means that no range holds an address. `views.sql` has the same rules.
+/// The fate of an address that no range holds. `views.sql` has the same rules.
 fn absent(gc: &Gc, recorded: &Recorded<'_>, before: Option<u8>, address: u64) -> Fate {
     if before == Some(NON_GC_HEAP) {
         return Fate::NeverCollected;
@@ -271,17 +272,11 @@ fn bounds(recording: &Recording<'_>, ids: &RangeInclusive<u32>, heaps: &mut Hash
 
 /// The ranges of these collections, of both tables at a time: decoding them is most of the work.
 fn both_tables(recording: &Recording<'_>, heaps: &HashMap<u32, Heap>) -> Result<[Ranges; 2]> {
-    let surviving = || Ranges::read::<SurvivingRow<'_>, _>(recording, heaps, |row| (row.gc_id, row.range()));
-    std::thread::scope(|scope| {
-        let aside = std::thread::Builder::new().spawn_scoped(scope, surviving);
-        let moved = Ranges::read::<MovedRow<'_>, _>(recording, heaps, |row| (row.gc_id, row.range()));
-        let surviving = match aside {
-            Ok(thread) => thread.join().unwrap_or_else(|_| Err(Error::Internal("a reading thread died".into()))),
-            // No thread can be had.
-            Err(_) => surviving(),
-        };
-        Ok([surviving?, moved?])
-    })
+    let read = parallel::each(2, &[false, true], |_, is_moved| match is_moved {
+        false => Ranges::read::<SurvivingRow<'_>, _>(recording, heaps, |row| (row.gc_id, row.range())),
+        true => Ranges::read::<MovedRow<'_>, _>(recording, heaps, |row| (row.gc_id, row.range())),
+    })?;
+    read.try_into().map_err(|_| Error::Internal("a table of ranges is missing".into()))
 }
 
 #[cfg(test)]

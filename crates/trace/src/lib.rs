@@ -29,6 +29,7 @@ pub mod catalog;
 pub mod error;
 pub mod event;
 pub mod guid;
+pub mod parallel;
 #[doc(hidden)]
 pub mod pattern;
 pub mod reader;

@@ -5,7 +5,7 @@ mod fetches;
 mod inputs;
 #[cfg(test)]
 #[allow(dead_code, reason = "the tests of datasets ask it for more")]
-#[path = "../../../lake/src/stored/memory.rs"]
+#[path = "../../../lake/src/stored/tests/memory.rs"]
 mod memory;
 mod target;
 

@@ -5,18 +5,14 @@ use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use tracequet_trace::parallel;
+
 use crate::error::{Error, Result};
 
 use super::folders::remove_all;
 
 /// Files that are synced at once: a journal writes what comes together in one go.
 const AT_ONCE: usize = 16;
-
-/// The files of one thread.
-enum Share<'s> {
-    Begun(std::thread::ScopedJoinHandle<'s, Result<()>>),
-    Done(Result<()>),
-}
 
 /// Files from which the whole file system is synced in one go, where that can be done: it may have to wait for what
 /// other programs wrote, but not once for each file.
@@ -117,32 +113,12 @@ fn below(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>)> {
 }
 
 fn sync_each(files: &[PathBuf], folders: &[PathBuf]) -> Result<()> {
-    let share = files.len().div_ceil(AT_ONCE).max(1);
-    std::thread::scope(|scope| {
-        let start = |share| match std::thread::Builder::new().spawn_scoped(scope, move || sync_files(share)) {
-            Ok(thread) => Share::Begun(thread),
-            // No thread can be had: this one does it.
-            Err(_) => Share::Done(sync_files(share)),
-        };
-        let shares: Vec<_> = files.chunks(share).map(start).collect();
-        let ended = shares.into_iter().map(|share| match share {
-            Share::Begun(thread) => {
-                thread.join().unwrap_or_else(|_| Err(Error::Internal("a thread that syncs files died".into())))
-            }
-            Share::Done(outcome) => outcome,
-        });
-        ended.collect::<Result<Vec<()>>>()
-    })?;
-    folders.iter().rev().for_each(|folder| sync_folder(folder));
-    Ok(())
-}
-
-fn sync_files(paths: &[PathBuf]) -> Result<()> {
-    for path in paths {
+    parallel::each(AT_ONCE, files, |_, path| {
         // Windows syncs what is open for writing only.
         let file = OpenOptions::new().write(true).open(path).map_err(Error::io(path))?;
-        file.sync_all().map_err(Error::io(path))?;
-    }
+        file.sync_all().map_err(Error::io(path))
+    })?;
+    folders.iter().rev().for_each(|folder| sync_folder(folder));
     Ok(())
 }
 

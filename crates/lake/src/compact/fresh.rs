@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use arrow_schema::SchemaRef;
 use tracequet_dataset::error::{Error, Result};
 
-use super::made::{Files, Made, each_table};
-use super::merge::Failed;
+use super::made::{Files, Made};
 use super::take_out::remove_recordings;
 use crate::files::{HeldTable, HeldTables, Lake, MergedTable, Put, Workspace, merged_schema};
 use tracequet_dataset::format::{Recorded, TableInfo};
 use tracequet_dataset::write::Compression;
+use tracequet_trace::parallel;
 
 /// The number of times that a pack is made again because other writers have put recordings of it meanwhile.
 const ATTEMPTS: usize = 10;
@@ -125,11 +125,9 @@ fn make(lake: &Lake, coming: &[(usize, &HeldRecording)], options: PackOptions) -
     let tables: Vec<Table<'_>> = tables.into_iter().collect();
     let names: Vec<&str> = tables.iter().map(|(name, _)| *name).collect();
     let workspace = Workspace::inside(lake.storage().folder())?;
-    let write = |number: usize, (_, parts): &Table<'_>| {
-        Ok(write(parts, workspace.path().join(format!("table-{number}")), options)?)
-    };
-    let files = each_table(&tables, options.threads, write)
-        .map_err(|(_, Failed::Input(_, error) | Failed::Other(error))| error)?;
+    let files = parallel::each(options.threads, &tables, |number, (_, parts)| {
+        write(parts, workspace.path().join(format!("table-{number}")), options)
+    })?;
     let members = coming.iter().map(|(_, one)| {
         let own = one.tables.iter().map(|table| (table.spec.name.as_str(), table.rows()));
         (one.recorded.clone(), own.collect())

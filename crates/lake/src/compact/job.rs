@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use tracequet_dataset::error::{Error, Result};
 
-use super::made::{Files, Made, each_table};
+use super::made::{Files, Made};
 use super::merge::{Failed, Input, Part, merge};
 use crate::files::{Lake, MergedTable, Workspace};
 use tracequet_dataset::format::{Entry, Format, Pack, PackedFile, Recorded, paths};
 use tracequet_dataset::write::staging::Staging;
+use tracequet_trace::parallel;
 
 /// The recordings and packs that become one pack.
 #[derive(Debug, Default)]
@@ -91,8 +92,10 @@ impl Job {
         let names: Vec<&str> = names.into_iter().collect();
         let jobs: Vec<TableJob<'_>> = names.iter().map(|name| self.table_job(name, &coming)).collect();
         let workspace = Workspace::inside(lake.storage().folder())?;
-        let make = |number: usize, job: &TableJob<'_>| merge_one(lake, job, workspace.path(), number, schema_version);
-        let files = each_table(&jobs, threads, make).map_err(|(job, failed)| self.not_made(jobs.get(job), failed))?;
+        let files = parallel::each(threads, &jobs, |number, job| {
+            let merged = merge_one(lake, job, workspace.path(), number, schema_version);
+            merged.map_err(|failed| self.not_made(Some(job), failed))
+        })?;
         let replaces = self.packs.iter().map(|pack| pack.name.clone()).collect();
         let members = coming.into_iter().map(|one| (one.recorded, one.tables));
         Ok(Some(Made::of(schema_version, replaces, &names, files, members, workspace)?))

@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tracequet_dataset::error::{Error, Result};
 
-use super::merge::Failed;
 use crate::files::{NewFile, Workspace};
 use tracequet_dataset::format::{Member, Pack, PackedFile, PackedTable, Recorded, paths};
 
@@ -62,45 +60,5 @@ impl Made {
             );
         }
         Ok(Made { pack, files: placed, _workspace: workspace })
-    }
-}
-
-/// Makes the files of each table, several tables at a time. Fails with the place of the table.
-pub(super) fn each_table<T: Sync>(
-    tables: &[T],
-    threads: usize,
-    make: impl Fn(usize, &T) -> std::result::Result<Files, Failed> + Sync,
-) -> std::result::Result<Vec<Files>, (usize, Failed)> {
-    let next = AtomicUsize::new(0);
-    let outcomes: Mutex<BTreeMap<usize, std::result::Result<Files, Failed>>> = Mutex::default();
-    let work = || {
-        loop {
-            let number = next.fetch_add(1, Ordering::AcqRel);
-            let Some(table) = tables.get(number) else { return };
-            let outcome = make(number, table);
-            if outcome.is_err() {
-                next.store(tables.len(), Ordering::Release);
-            }
-            outcomes.lock().unwrap_or_else(PoisonError::into_inner).insert(number, outcome);
-        }
-    };
-    std::thread::scope(|scope| {
-        for number in 1..threads.min(tables.len()) {
-            let thread = std::thread::Builder::new().name(format!("merge-{number}"));
-            // Where no thread can be made, those that there are do it.
-            if thread.spawn_scoped(scope, work).is_err() {
-                break;
-            }
-        }
-        work();
-    });
-    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut files = Vec::with_capacity(tables.len());
-    for (number, outcome) in outcomes {
-        files.push(outcome.map_err(|failed| (number, failed))?);
-    }
-    match files.len() == tables.len() {
-        true => Ok(files),
-        false => Err((0, Failed::Other(Error::Internal("a thread that merges tables is gone".into())))),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU32;
 
-use super::super::memory::Memory;
+use super::super::tests::memory::Memory;
 use crate::files::{Lake, Put};
 use arrow_schema::{DataType, Field, Schema};
 use tracequet_dataset::format::AddressType;

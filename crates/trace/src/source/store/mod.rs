@@ -8,7 +8,6 @@ mod address;
 mod answers;
 #[cfg(feature = "cloud")]
 mod connect;
-mod each;
 #[cfg(feature = "cloud")]
 mod failures;
 mod fetched;
@@ -18,7 +17,6 @@ mod open;
 mod remote;
 
 pub use address::{Address, Service, is_address, shown};
-pub use each::each;
 pub use fetched::{Fetched, fetch, room};
-pub use object::{Failure, FailureKind, Got, Object, Store, Version, When, read};
+pub use object::{Failure, FailureKind, Got, Object, Store, Version, When, each, read};
 pub use open::open;

@@ -129,3 +129,10 @@ pub fn read(store: &dyn Store, key: &str, limit: u64) -> std::result::Result<Opt
         Err(failure) => Err(failure),
     }
 }
+/// Requests under way at once.
+const AT_ONCE: usize = 16;
+
+/// Asks the store about each of some items, about several at once, and gives the answers in the order of the items.
+pub fn each<T: Sync, R: Send>(items: &[T], ask: impl Fn(&T) -> Result<R, Failure> + Sync) -> Result<Vec<R>, Failure> {
+    crate::parallel::each(AT_ONCE, items, |_, item| ask(item))
+}
