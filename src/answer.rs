@@ -1,11 +1,11 @@
-//! How answers are printed: the options of all commands that answer, and the forms.
+//! Prints answers: the options of all commands that answer, and the forms.
 
 use clap::{Args, ValueEnum};
 use tracequet::analyze::present::units::counted;
 use tracequet::analyze::present::{Answer, Document, Format, Table};
 
 use super::output::{Outcome, print_result};
-use super::terminal;
+use super::terminal::{self, ColorArg};
 
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub struct FormatArgs {
@@ -44,7 +44,12 @@ impl FormatArgs {
 
     /// Prints an answer to standard output, and gives how the command ended.
     pub fn print(self, answer: &impl Answer, outcome: Outcome) -> anyhow::Result<Outcome> {
-        outcome.printed(print_result(&answer.written(self.format(), terminal::room())))
+        self.print_colored(answer, ColorArg::Never, outcome)
+    }
+
+    /// Prints an answer in colours, where they are wanted.
+    pub fn print_colored(self, answer: &impl Answer, color: ColorArg, outcome: Outcome) -> anyhow::Result<Outcome> {
+        outcome.printed(print_result(&answer.written(self.format(), terminal::standard_output(color))))
     }
 }
 

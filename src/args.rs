@@ -10,7 +10,6 @@ use super::check::CheckArgs;
 use super::cohorts::CohortsArgs;
 use super::dataset::DatasetArgs;
 use super::diff::DiffArgs;
-use super::egress::EgressArgs;
 use super::explain::ExplainArgs;
 use super::export::ExportArgs;
 use super::heap::HeapArgs;
@@ -190,13 +189,6 @@ pub enum Command {
         after_help = SCHEMA_EXAMPLES
     )]
     Schema(SchemaArgs),
-    /// Store tables for dotnet-monitor, as one of its egress extensions
-    #[command(
-        alias = "Egress",
-        long_about = "Stores the tables of what dotnet-monitor collects, as one of its egress extensions: dotnet-monitor starts it with \
-            its settings and a recording as standard input. docs/FLEETS.md has the settings."
-    )]
-    Egress(EgressArgs),
     /// Print completions for a shell, or a manual page
     #[command(hide = true, after_help = GENERATE_EXAMPLES)]
     Generate(GenerateArgs),
@@ -271,8 +263,9 @@ Examples:
 
 #[derive(Debug, Args)]
 pub struct ConvertArgs {
-    /// Recordings: .nettrace, .netperf, .etl, .gcdump, .corprof, packed or not; directories with recordings in them or below;
-    /// quoted patterns ('night/**/*.nettrace'); addresses (s3://bucket/night/, with the feature cloud); - is standard input
+    /// Recordings: .nettrace, .netperf, .etl, .gcdump, .corprof, packed or not; directories with recordings in them or
+    /// below; quoted patterns ('night/**/*.nettrace'); addresses (s3://bucket/night/, with the feature cloud); - is
+    /// standard input
     #[arg(value_name = "IN", required_unless_present = "files_from")]
     pub inputs: Vec<PathBuf>,
     /// Also read the recordings listed in this file, one per line; - is standard input
@@ -293,7 +286,8 @@ pub struct ConvertArgs {
     /// Number of recordings to convert at the same time; 0: as many as processors. The output does not depend on it
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub jobs: usize,
-    /// Write the tables of small recordings together in few files, as dataset compact does; for datasets of several recordings
+    /// Write the tables of small recordings together in few files, as dataset compact does; for datasets of several
+    /// recordings
     #[arg(long)]
     pub pack: bool,
     /// Memory for recordings converted at the same time: 500MB, 2GB [default: half of the free memory]
@@ -327,7 +321,7 @@ pub struct ConvertArgs {
     pub output: OutputArgs,
 }
 
-/// What a dataset is to be like.
+/// The options of a dataset.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
     /// Directory to write the tables into, or an address (s3://bucket/lake, with the feature cloud)
@@ -335,8 +329,9 @@ pub struct OutputArgs {
     pub output: PathBuf,
     /// Write only these tables [default: all]
     ///
-    /// `figures` means what rules and comparisons of many recordings need: trace, trace_label, diagnostic, metric, finding, process, gc,
-    /// gc_pause, event_type, session_provider. `event` means the tables of all kinds of events, `event/<provider>` and `event/<provider>/<event>` some of them.
+    /// `figures` means what rules and comparisons of many recordings need: trace, trace_label, diagnostic, metric,
+    /// finding, process, gc, gc_pause, event_type, session_provider. `event` means the tables of all kinds of events,
+    /// `event/<provider>` and `event/<provider>/<event>` some of them.
     #[arg(long, value_name = "TABLE,...", value_delimiter = ',', value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub tables: Vec<String>,
     /// File format of the tables
@@ -396,8 +391,9 @@ pub struct CollectArgs {
     pub keywords: u64,
     /// Providers, with keywords and level, in dotnet-trace's syntax; added to --for
     ///
-    /// NAME, then :KEYWORDS (hexadecimal, with or without 0x), then :LEVEL (0 to 5 or its name), then :KEY=VALUE;... for the
-    /// provider. Without keywords: the default keywords of the runtime, all keywords of others; without a level: 4. With
+    /// NAME, then :KEYWORDS (hexadecimal, with or without 0x), then :LEVEL (0 to 5 or its name), then :KEY=VALUE;...
+    /// for the provider. Without keywords: the default keywords of the runtime, all keywords of others; without a
+    /// level: 4. With
     /// --etw: NAME or GUID, levels 1 to 5, no arguments; --keywords are the default keywords of the runtime.
     #[arg(long, value_name = "NAME[:KEYWORDS[:LEVEL[:ARGUMENTS]]],...")]
     pub providers: Option<String>,

@@ -7,15 +7,22 @@ use tracequet::Convert;
 
 use super::own::OwnArgs;
 
-/// What of IN is asked about.
+/// The recording and the processes of IN that are asked about.
 #[derive(Clone, Debug, Default, Args)]
-pub struct AskedArgs {
+pub struct WhichArgs {
     /// Recording in a dataset of several: its trace_id
     #[arg(long, value_name = "KEY")]
     pub trace: Option<String>,
     /// Only these processes, by name or id, if IN is a recording [default: all]
     #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',', value_parser = NonEmptyStringValueParser::new())]
     pub process: Vec<String>,
+}
+
+/// The part of IN that is asked about, and the user's own code.
+#[derive(Clone, Debug, Default, Args)]
+pub struct AskedArgs {
+    #[command(flatten)]
+    pub which: WhichArgs,
     #[command(flatten)]
     pub own: OwnArgs,
 }
@@ -23,16 +30,16 @@ pub struct AskedArgs {
 impl AskedArgs {
     /// The key of the recording.
     pub fn trace(&self) -> Option<&str> {
-        self.trace.as_deref()
+        self.which.trace.as_deref()
     }
 
     /// The conversion of a recording into what is asked about.
     pub fn request(&self) -> Convert {
-        Convert::default().own(self.own.patterns()).processes(self.process.iter().cloned())
+        Convert::default().own(self.own.patterns()).processes(self.which.process.iter().cloned())
     }
 
     /// Whether it is more than a dataset can be asked for: which processes and whose code is said when it is made.
     pub fn is_for_recordings(&self) -> bool {
-        !self.process.is_empty() || !self.own.own.is_empty() || !self.own.not_own.is_empty()
+        !self.which.process.is_empty() || !self.own.own.is_empty() || !self.own.not_own.is_empty()
     }
 }

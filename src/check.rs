@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tracequet::Error;
 use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check, follow};
+use tracequet::analyze::present::Answer;
 use tracequet::analyze::rules;
 use tracequet::report::{TABLES, page_of};
 
-use super::check_report::{self, Facts, MAX_MARKDOWN};
-use super::output::{Outcome, print_note, print_result};
+use super::answer::FormatArgs;
+use super::check_report::{self, Checked, MAX_MARKDOWN};
+use super::output::{Outcome, print_note};
 use super::stats::Source;
-use super::terminal::{self, ColorArg};
+use super::terminal::ColorArg;
 use super::text::clean;
 
 pub const ABOUT: &str = "\
@@ -70,9 +72,8 @@ pub struct CheckArgs {
     /// Write a page of what was checked, with the result at its top: of the recording, or of all recordings of the dataset
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Print the result as JSON
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub format: FormatArgs,
     /// Colour the verdicts
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorArg::Auto)]
     pub color: ColorArg,
@@ -174,30 +175,25 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
         follow(source.dataset(), &rules, runs)?;
     }
     let findings = check(&rules, &new, &Against { base: &base, by: args.limits.by.as_deref(), is_first })?;
-    let facts = Facts { new: new.len(), base: base.len() };
-    let text = if args.json {
-        check_report::json(&findings)?
-    } else {
-        check_report::text(&findings, &facts, args.color.is_wanted(), terminal::width())
-    };
+    let checked = Checked { findings, new: new.len(), base: base.len() };
     // The result first: a file that cannot be written hides no verdict.
-    let printed = print_result(&text);
+    let outcome = args.format.print_colored(&checked, args.color, outcome(&checked.findings));
     if let Some(path) = &args.junit {
-        std::fs::write(path, check_report::junit(&findings)).map_err(Error::io(path))?;
+        std::fs::write(path, check_report::junit(&checked.findings)).map_err(Error::io(path))?;
     }
     if let Some(path) = &args.markdown {
-        let text = check_report::markdown(&findings, &facts, MAX_MARKDOWN);
+        let text = check_report::markdown(&checked, MAX_MARKDOWN);
         std::fs::write(path, text).map_err(Error::io(path))?;
     }
     if let Some(path) = &args.report {
-        let verdict = check_report::text(&findings, &facts, false, PAGE_WIDTH);
+        let verdict = checked.document().text(PAGE_WIDTH.into());
         let html = page_of(source.dataset(), &args.input, None, &verdict, None)?;
         std::fs::write(path, html).map_err(Error::io(path))?;
     }
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()).map(PathBuf::from) {
-        append_summary(&path, &findings, &facts).map_err(Error::io(&path))?;
+        append_summary(&path, &checked).map_err(Error::io(&path))?;
     }
-    outcome(&findings).printed(printed)
+    outcome
 }
 
 /// The text of a file of rules, or of a pipe, which may be without end.
@@ -212,10 +208,10 @@ fn read_rules(path: &Path) -> anyhow::Result<String> {
 }
 
 /// Appends to what the steps before have written: GitHub refuses a summary that is too large as a whole.
-fn append_summary(path: &Path, findings: &[Finding], facts: &Facts) -> std::io::Result<()> {
+fn append_summary(path: &Path, checked: &Checked) -> std::io::Result<()> {
     let mut file = std::fs::OpenOptions::new().create(true).append(true).open(path)?;
     let used = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
-    file.write_all(check_report::markdown(findings, facts, MAX_MARKDOWN.saturating_sub(used)).as_bytes())
+    file.write_all(check_report::markdown(checked, MAX_MARKDOWN.saturating_sub(used)).as_bytes())
 }
 
 fn outcome(findings: &[Finding]) -> Outcome {

@@ -3,20 +3,20 @@
 use std::fmt::Write;
 
 use tracequet::analyze::check::{Finding, Verdict};
+use tracequet::analyze::metrics::Names;
 use tracequet::analyze::present::units::counted;
 use tracequet::analyze::present::{
-    Amount, Cell, Color, Column, Document, Table, Unit, Width, cut, numbers, words, xml,
+    Amount, Answer, Cell, Color, Column, Document, Table, Unit, cut, numbers, table, words, xml,
 };
-use tracequet::report::changes::part;
 
-use super::names::Names;
 use super::stats::{cell_of, shown};
 
 /// Bytes that a job summary of GitHub may have.
 pub const MAX_MARKDOWN: usize = 1 << 20;
 
-/// How many runs there were.
-pub struct Facts {
+/// The verdicts of a check, and how many runs there were.
+pub struct Checked {
+    pub findings: Vec<Finding>,
     pub new: usize,
     pub base: usize,
 }
@@ -34,29 +34,24 @@ fn value(finding: &Finding, value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| shown(&finding.metric, value))
 }
 
-/// `+12.3 %`.
-pub fn change(before: Option<f64>, now: Option<f64>) -> String {
-    part(before, now).map_or_else(String::new, |part| Amount::new(part, Unit::Share).change().to_string())
-}
-
-/// Those that are not passed first.
+/// The findings, those that are not passed first.
 fn sorted(findings: &[Finding]) -> Vec<&Finding> {
     let mut all: Vec<&Finding> = findings.iter().collect();
     all.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
     all
 }
 
-fn head(findings: &[Finding], facts: &Facts) -> String {
+fn head(Checked { findings, new, base }: &Checked) -> String {
     let number = |of: fn(&Finding) -> bool| findings.iter().filter(|finding| of(finding)).count();
     let warnings = match number(|f| f.verdict == Verdict::Failed && f.is_warning) {
         0 => String::new(),
         warnings => format!(", {}", counted(warnings as u64, "warning", "warnings")),
     };
-    let few = if facts.new == 1 { "; no significance test with one run" } else { "" };
+    let few = if *new == 1 { "; no significance test with one run" } else { "" };
     format!(
         "{} against {}: {} failed{warnings}, {} undecided, {} passed{few}",
-        counted(facts.new as u64, "run", "runs"),
-        counted(facts.base as u64, "run of the baseline", "runs of the baseline"),
+        counted(*new as u64, "run", "runs"),
+        counted(*base as u64, "run of the baseline", "runs of the baseline"),
         number(|f| f.verdict == Verdict::Failed && !f.is_warning),
         number(|f| f.verdict == Verdict::Undecided),
         number(|f| f.verdict == Verdict::Passed),
@@ -86,7 +81,7 @@ fn interval(f: &Finding) -> String {
 
 /// The change, and between which it lies.
 fn change_of(f: &Finding) -> String {
-    match (change(f.baseline, f.value), interval(f)) {
+    match (Cell::change_from(f.baseline, f.value).in_text(), interval(f)) {
         (change, interval) if interval.is_empty() => change,
         (change, interval) => format!("{change} ({interval})"),
     }
@@ -119,27 +114,9 @@ fn sentence(f: &Finding) -> String {
 }
 
 /// A row for each finding.
-fn table(findings: &[&Finding], is_colored: bool) -> Table {
-    let columns = [
-        words("", "").key("verdict"),
-        words("metric", "").key("metric"),
-        numbers("value", "").key("value"),
-        numbers("bound", "").key("bound"),
-        numbers("baseline", "").key("baseline"),
-        numbers("change", ""),
-        numbers("runs", "").key("runs"),
-        numbers("p", "").key("chance"),
-        words("rule", "").key("rule"),
-        words("why", "").key("why"),
-        Column::raw("look_at"),
-        Column::raw("baseline_runs"),
-        Column::raw("shift"),
-        Column::raw("shift_low"),
-        Column::raw("shift_high"),
-    ];
-    let mut table = Table::new("check", &columns).with_sentences(2);
+fn table(findings: &[&Finding]) -> Table {
     let names = Names::of(findings.iter().map(|f| f.metric.as_str()));
-    for f in findings {
+    table!("check", findings, |f| color Some(color), {
         let color = match (f.verdict, f.is_warning) {
             (Verdict::Failed, false) => Color::Red,
             (Verdict::Passed, _) => Color::Green,
@@ -152,40 +129,44 @@ fn table(findings: &[&Finding], is_colored: bool) -> Table {
         let change = change_of(f);
         let of = |value| cell_of(&f.metric, value);
         let interval = f.shift.and_then(|shift| shift.interval);
-        let cells = [
-            Cell::words(word(f).to_lowercase()).shown_as(Cell::words(word(f))),
-            Cell::text(&f.metric).shown_as(Cell::text(&names.shown(&f.metric))),
-            of(f.value),
-            of(f.bound),
-            of(f.baseline),
-            if change.is_empty() { Cell::Missing } else { Cell::words(change) },
-            Cell::count(f.runs as u64).shown_as(runs(f)),
-            Cell::chance(f.chance),
-            Cell::text(&f.rule),
-            Cell::text(&f.why).shown_as(Cell::sentence(&why)),
-            Cell::optional(f.look_at.as_deref()),
-            Cell::count(f.baseline_runs as u64),
-            of(f.shift.map(|shift| shift.estimate)),
-            of(interval.map(|[low, _]| low)),
-            of(interval.map(|[_, high]| high)),
-        ];
-        table.colored(cells, Some(color).filter(|_| is_colored));
-    }
-    table
+    } {
+        words("", "").key("verdict") => Cell::words(word(f).to_lowercase()).shown_as(Cell::words(word(f))),
+        words("metric", "").key("metric") => Cell::text(&f.metric).shown_as(Cell::text(&names.shown(&f.metric))),
+        numbers("value", "").key("value") => of(f.value),
+        numbers("bound", "").key("bound") => of(f.bound),
+        numbers("baseline", "").key("baseline") => of(f.baseline),
+        numbers("change", "") => if change.is_empty() { Cell::Missing } else { Cell::words(change) },
+        numbers("runs", "").key("runs") => Cell::count(f.runs as u64).shown_as(runs(f)),
+        numbers("p", "").key("chance") => Cell::chance(f.chance),
+        words("rule", "").key("rule") => Cell::text(&f.rule),
+        words("why", "").key("why") => Cell::text(&f.why).shown_as(Cell::sentence(&why)),
+        Column::raw("look_at") => Cell::optional(f.look_at.as_deref()),
+        Column::raw("baseline_runs") => Cell::count(f.baseline_runs as u64),
+        Column::raw("shift") => of(f.shift.map(|shift| shift.estimate)),
+        Column::raw("shift_low") => of(interval.map(|[low, _]| low)),
+        Column::raw("shift_high") => of(interval.map(|[_, high]| high)),
+    })
+    .with_sentences(2)
 }
 
-/// A table for people, in lines of at most `width` characters.
-pub fn text(findings: &[Finding], facts: &Facts, is_colored: bool, width: usize) -> String {
-    let mut out = Document::default();
-    out.line(head(findings, facts));
-    out.table(table(&sorted(findings), is_colored));
-    out.text(Width::from(width))
+impl Answer for Checked {
+    fn document(&self) -> Document {
+        let mut out = Document::default();
+        out.line(head(self));
+        out.table(table(&sorted(&self.findings)));
+        out
+    }
+
+    /// A row for each rule, in the order of the file.
+    fn rows(&self) -> Table {
+        table(&self.findings.iter().collect::<Vec<_>>())
+    }
 }
 
 /// Markdown of at most `room` bytes; the last line says how many findings are left out.
-pub fn markdown(findings: &[Finding], facts: &Facts, room: usize) -> String {
-    let head = format!("### Performance\n\n{}\n\n", head(findings, facts));
-    let all = table(&sorted(findings), false).markdown();
+pub fn markdown(checked: &Checked, room: usize) -> String {
+    let head = format!("### Performance\n\n{}\n\n", head(checked));
+    let all = table(&sorted(&checked.findings)).markdown();
     // Room for the last line.
     if head.len() + all.len() <= room {
         return head + &all;
@@ -193,12 +174,7 @@ pub fn markdown(findings: &[Finding], facts: &Facts, room: usize) -> String {
     let most = room.saturating_sub(head.len() + 100);
     let rows = cut(&all, most).rsplit_once('\n').map(|(rows, _)| rows);
     let Some(rows) = rows.filter(|rows| rows.lines().count() > 1) else { return String::new() };
-    format!("{head}{rows}\n\n{} more\n\n", findings.len() - (rows.lines().count() - 2))
-}
-
-/// An array of findings.
-pub fn json(findings: &[Finding]) -> anyhow::Result<String> {
-    Ok(format!("{:#}\n", table(&findings.iter().collect::<Vec<_>>(), false).json()))
+    format!("{head}{rows}\n\n{} more\n\n", checked.findings.len() - (rows.lines().count() - 2))
 }
 
 /// JUnit XML: a rule is a test, one that is undecided is skipped.

@@ -104,7 +104,7 @@ impl Curves {
         self.count += 1;
     }
 
-    /// What is alive of a cohort at an age; `None` when the recording ends before.
+    /// The bytes of a cohort that are alive at an age; `None` when the recording ends before.
     fn at(&self, born: u32, age: usize) -> Option<(u64, u64)> {
         let place = self.places.get(&born)?.checked_add(age).filter(|place| *place < self.count)?;
         Some(self.cohorts.get(&born)?.get(&place).copied().unwrap_or_default())
@@ -145,7 +145,7 @@ impl Curves {
         out
     }
 
-    /// What is left of a cohort at the end.
+    /// The bytes of a cohort at the end.
     fn last(&self, born: u32) -> (u64, u64) {
         let place = self.count.checked_sub(1);
         let sums = place.and_then(|place| self.cohorts.get(&born)?.get(&place));

@@ -57,7 +57,7 @@ pub fn print(summary: &Summary, as_json: bool, quiet: bool) -> anyhow::Result<Ou
     })
 }
 
-/// How it ended, over all recordings.
+/// The outcome over all recordings.
 fn outcome(summary: &Summary) -> Outcome {
     if summary.has_nothing() { Outcome::Nothing } else { Outcome::with_losses(summary.has_losses()) }
 }
@@ -73,7 +73,7 @@ fn note_failures(summary: &Summary) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the options mean together.
+/// Makes the request that the options together ask for.
 fn request(args: ConvertArgs) -> Result<Convert, Error> {
     let refuse = |message: &str| Err(Error::Usage(message.into()));
     if let (Some(from), Some(to)) = (args.from, args.to)
@@ -124,8 +124,8 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
 const MAX_LIST: u64 = 256 << 20;
 const MAX_LISTED: usize = 1_000_000;
 
-/// The recordings that a file names, one a line. Names are whatever bytes the system allows; one that leads nowhere fails by
-/// itself.
+/// The recordings that a file names, one a line. Names are whatever bytes the system allows; one that leads nowhere
+/// fails by itself.
 fn listed(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let file: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(std::io::stdin()),
@@ -150,7 +150,7 @@ fn named(bytes: &[u8]) -> PathBuf {
     return PathBuf::from(String::from_utf8_lossy(bytes).into_owned());
 }
 
-/// What the options about the dataset mean together.
+/// Adds to the request what the options about the dataset ask for.
 pub fn output(args: OutputArgs) -> Result<Convert, Error> {
     let refuse = |message: &str| Err(Error::Usage(message.into()));
     let format = Format::from(args.format);

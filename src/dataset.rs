@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use tracequet::Error;
 use tracequet::analyze::present::units::count;
-use tracequet::analyze::present::{Cell, Column, Table, clean, numbers, words};
+use tracequet::analyze::present::{Cell, Column, Table, clean, numbers, table, words};
 use tracequet::dataset::read::{Dataset, Found, TableFile, What};
 
 use super::answer::FormatArgs;
@@ -177,33 +177,20 @@ fn list(dataset: &Dataset, args: &ListArgs) -> anyhow::Result<Outcome> {
 
 /// The recordings of a dataset, and those that could not be read.
 fn listed(dataset: &Dataset) -> Table {
-    let columns = [
-        words("trace_id", "").key("trace_id"),
-        words("status", "").key("status"),
-        words("start", "").key("start"),
-        numbers("events", "").key("event_count"),
-        numbers("lost", "").key("dropped_event_count"),
-        words("labels", "").key("labels"),
-        words("path", "").key("path"),
-        Column::raw("error"),
-    ];
     let labels = |labels: &std::collections::BTreeMap<String, String>| {
         let all: Vec<String> = labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
         Cell::text(&all.join(" "))
     };
-    let mut table = Table::new("recordings", &columns);
-    for r in dataset.recordings() {
-        table.row([
-            Cell::text(&r.trace_id),
-            Cell::text(&r.status),
-            Cell::text(&r.start),
-            Cell::count(r.events),
-            Cell::count(r.dropped_events),
-            labels(&r.labels),
-            Cell::text(&r.path.to_string_lossy()),
-            Cell::Missing,
-        ]);
-    }
+    let mut table = table!("recordings", dataset.recordings(), |r| {
+        words("trace_id", "").key("trace_id") => Cell::text(&r.trace_id),
+        words("status", "").key("status") => Cell::text(&r.status),
+        words("start", "").key("start") => Cell::text(&r.start),
+        numbers("events", "").key("event_count") => Cell::count(r.events),
+        numbers("lost", "").key("dropped_event_count") => Cell::count(r.dropped_events),
+        words("labels", "").key("labels") => labels(&r.labels),
+        words("path", "").key("path") => Cell::text(&r.path.to_string_lossy()),
+        Column::raw("error") => Cell::Missing,
+    });
     for f in dataset.failed() {
         let path = Cell::text(&f.path.to_string_lossy());
         let [start, events, lost] = [Cell::Missing, Cell::Missing, Cell::Missing];
@@ -247,10 +234,11 @@ fn expire(args: &ExpireArgs) -> anyhow::Result<Outcome> {
     };
     let gone = tracequet::expire(&args.dataset, &wanted)?;
     let mut out = String::new();
-    let mut table = Table::new("expired", &[words("trace_id", ""), words("start", ""), numbers("bytes", "")]);
-    for one in &gone {
-        table.row([Cell::text(&one.trace_id), Cell::text(&one.start), Cell::count(one.bytes)]);
-    }
+    let table = table!("expired", &gone, |one| {
+        words("trace_id", "") => Cell::text(&one.trace_id),
+        words("start", "") => Cell::text(&one.start),
+        numbers("bytes", "") => Cell::count(one.bytes),
+    });
     if !gone.is_empty() {
         out += &table.text(usize::MAX);
     }

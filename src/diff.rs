@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use tracequet::analyze::diff::{By, Options, Per, compared};
+use tracequet::analyze::present::Format;
 
+use super::answer::FormatArgs;
 use super::check::{Labels, labels};
 use super::compared::{open, print_notes};
-use super::diff_report::{self, Report};
-use super::output::{Outcome, print_result};
+use super::diff_report::Report;
+use super::output::Outcome;
 use super::own::OwnArgs;
-use super::terminal::{self, ColorArg};
+use super::terminal::ColorArg;
 use super::values;
 
 pub const ABOUT: &str = "\
@@ -58,12 +60,8 @@ pub struct DiffArgs {
     /// Show all rows, those within noise, too
     #[arg(long)]
     pub all: bool,
-    /// Form of the output
-    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
-    pub format: DiffFormat,
-    /// The same as --format json
-    #[arg(long, conflicts_with = "format")]
-    pub json: bool,
+    #[command(flatten)]
+    pub format: FormatArgs,
     /// Colour what is better or worse
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = ColorArg::Auto)]
     pub color: ColorArg,
@@ -94,16 +92,6 @@ pub enum PerArg {
     Recording,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DiffFormat {
-    /// For reading
-    Text,
-    /// For programs
-    Json,
-    /// For documents and pull requests
-    Markdown,
-}
-
 /// Prints what changed. Exit code 2 when recordings have losses or cannot be compared.
 pub fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let base = open(&args.base, &[], &args.own)?;
@@ -123,15 +111,14 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let tests = |labels: &Option<Labels>| labels.as_ref().map(Labels::tests).unwrap_or_default().to_vec();
     let (of_base, of_new) = (tests(&args.baseline), tests(&args.select_new));
     let new = new.as_ref().unwrap_or(&base);
-    let compared = compared((&base.dataset, &of_base), (&new.dataset, &of_new), by, options, args.memory)?;
-    print_notes(&compared)?;
-    let losses = compared.has_losses;
-    let beside = if args.by == ByArg::Method { "innermost" } else { "type" };
-    let report = Report { compared, noise: args.noise, beside, all: args.all, is_colored: args.color.is_wanted() };
-    let text = match if args.json { DiffFormat::Json } else { args.format } {
-        DiffFormat::Text => diff_report::text(&report, terminal::width()),
-        DiffFormat::Json => diff_report::json(&report)?,
-        DiffFormat::Markdown => diff_report::markdown(&report),
-    };
-    Outcome::with_losses(losses).printed(print_result(&text))
+    let mut compared = compared((&base.dataset, &of_base), (&new.dataset, &of_new), by, options, args.memory)?;
+    let new_input = args.new.as_deref().unwrap_or(&args.base);
+    compared.name_steps([&|key| base.argument(&args.base, key), &|key| new.argument(new_input, key)]);
+    // People read the notes in the answer.
+    if matches!(args.format.format(), Format::Json | Format::Csv) {
+        print_notes(&compared)?;
+    }
+    let outcome = Outcome::with_losses(compared.has_losses);
+    let report = Report { compared, noise: args.noise, by, all: args.all };
+    args.format.print_colored(&report, args.color, outcome)
 }

@@ -1,171 +1,91 @@
-//! A difference as text, JSON and Markdown.
-
-use std::fmt::Write;
+//! A difference as an answer: findings, metrics, methods and types that changed.
 
 use serde_json::{Value as Json, json};
 use tracequet::analyze::diff::{
-    Absent, Compared, Difference, FindingChange, HeapChange, Measured, MetricChange, MetricRow, Per, Row, Section,
-    Side, SideFinding, Value,
+    Absent, By, Compared, Difference, FindingChange, HeapChange, Measured, MetricRow, Per, Section, Side,
+    findings_table, metrics_table, types_table,
 };
-use tracequet::analyze::present::code;
+use tracequet::analyze::metrics::definition_of;
+use tracequet::analyze::present::units::{count, counted, duration};
+use tracequet::analyze::present::{Answer, Cell, Document, Sentence, Table, Unit, numbers, words};
 use tracequet::analyze::samples::median;
-use tracequet::report::changes::{amount, own_method, side_of, title, way};
 
-use super::check_report;
 use super::heap_diff;
-use super::names::Names;
-use super::stats::shown;
-use super::text::{Color, Columns, clean, count, counted, duration, wrapped};
 
 /// Version of the JSON: it rises when a field changes its meaning or goes.
 const VERSION: u32 = 2;
 
-/// Rows of all parts together that are shown without --all, and of one part at least.
+/// Rows of all parts together that are shown without --all, and of one part at least and at most.
 const ROWS: usize = 30;
 const LEAST_ROWS: usize = 3;
 const MOST_ROWS: usize = 10;
 
-/// What there is to say.
+/// A comparison, and how much of it is shown.
 pub struct Report {
     pub compared: Compared,
     pub noise: f64,
-    /// The head of what stands beside the own method.
-    pub beside: &'static str,
+    pub by: By,
     pub all: bool,
-    pub is_colored: bool,
 }
 
-/// A part of the output: a sentence, a table, and sentences below it.
+/// A part of the answer: a heading, a table, and sentences below it.
 struct Part {
-    title: &'static str,
-    head: String,
-    heads: [&'static str; 8],
-    rows: Vec<[String; 8]>,
-    /// The columns with names of the recording.
-    names: &'static [usize],
-    /// Rows that are not among `rows`, because they are within noise.
+    heading: Sentence,
+    table: Table,
+    /// Rows that are within noise and not in the table.
     noise: usize,
-    below: Vec<String>,
-}
-
-fn chance(chance: Option<f64>) -> String {
-    chance.map_or_else(String::new, |chance| format!("{chance:.3}"))
-}
-
-fn color_of(way: &str) -> Option<Color> {
-    match way {
-        "worse" | "came" => Some(Color::Red),
-        "better" | "went" => Some(Color::Green),
-        _ => None,
-    }
+    below: Vec<Cell>,
 }
 
 impl Report {
-    /// What users feel comes before what the program does.
+    /// The parts, those that users feel before those that the program does.
     fn parts(&self) -> Vec<Part> {
-        let mut parts = vec![self.findings(), self.metrics()];
-        parts.extend(self.compared.difference.sections.iter().filter_map(|section| self.section(section)));
-        parts.extend(self.compared.heap.as_ref().map(|change| heap(change, self.all)));
+        let Difference { findings, metrics, sections, .. } = &self.compared.difference;
+        let part = |heading: &str, table: Table, of: usize| Part {
+            heading: heading.into(),
+            noise: of.saturating_sub(table.len()),
+            table,
+            below: Vec::new(),
+        };
+        let head = if findings.is_empty() { "Findings: the same on both sides" } else { "Findings" };
+        let mut parts = vec![part(head, findings_table(findings, self.all), findings.len())];
+        let table = metrics_table(metrics, self.all);
+        let head = if table.is_empty() { "Metrics: none changed" } else { "Metrics: of whole recordings" };
+        // Most metrics do not change, which is not worth a line.
+        parts.push(Part { noise: 0, ..part(head, table, 0) });
+        // A section that no side has is left out.
+        let known = sections.iter().filter(|section| section.base.total.is_some() || section.new.total.is_some());
+        parts.extend(known.map(|section| self.section(section)));
+        parts.extend(self.compared.heap.as_ref().map(|heap| self.heap(heap)));
         parts
     }
 
-    fn findings(&self) -> Part {
-        let side = |side: &SideFinding| match side.score {
-            Some(score) => format!("{} {score:.0}", side.verdict.word()),
-            None => side.verdict.word().to_owned(),
+    fn section(&self, section: &Section) -> Part {
+        let Compared { base, new, difference, .. } = &self.compared;
+        let beside = match self.by {
+            By::Method => Some("innermost"),
+            By::Type => Some("type"),
+            _ => None,
         };
-        let all = &self.compared.difference.findings;
-        let none = String::new;
-        let cells = |change: &FindingChange| {
-            let (own, sentence) = (change.finding.own_method.as_deref(), &change.finding.sentence);
-            let what = way(change.what, change.toward).replace('_', " ");
-            let (own, sentence) = (own.map_or_else(none, clean), clean(sentence));
-            let (base, new) = (side(&change.base), side(&change.new));
-            [what, base, new, chance(change.chance), clean(&change.rule), own, sentence, none()]
-        };
-        let rows: Vec<[String; 8]> = all.iter().filter(|change| self.all || !change.is_noise).map(cells).collect();
+        let table = section.table(difference.per, beside, self.all);
+        let noise = section.rows.len() - table.len();
+        let none = if table.is_empty() && noise > 0 { "; no change" } else { "" };
+        let heading = format!("{}: {}{none}", section.subject.title(), section.totals(base, new, difference.per));
+        Part { heading: heading.into(), table, noise, below: Vec::new() }
+    }
+
+    fn heap(&self, heap: &HeapChange) -> Part {
+        let table = types_table(&heap.types, self.all);
+        let none = if table.is_empty() { "; no change" } else { "" };
         Part {
-            title: "Findings",
-            head: if all.is_empty() { "the same on both sides".to_owned() } else { String::new() },
-            heads: ["", "before", "now", ">chance", "rule", "own method", "sentence", ""],
-            noise: all.len() - rows.len(),
-            rows,
-            names: &[4, 5, 6],
-            below: Vec::new(),
+            heading: Cell::sentence(&format!("Heap: {}{none}", heap_diff::head(heap))).into(),
+            noise: heap.types.len() - table.len(),
+            table,
+            below: heap.holders().map(|held| Cell::sentence(&held)).collect(),
         }
     }
 
-    fn metrics(&self) -> Part {
-        let all = &self.compared.difference.metrics;
-        let names = Names::of(all.iter().map(|row| row.change.metric.as_str()));
-        let none = String::new;
-        let cells = |MetricRow { change, .. }: &MetricRow| {
-            let value = |value: Option<f64>| value.map_or_else(String::new, |value| shown(&change.metric, value));
-            [
-                way(change.what, change.toward),
-                clean(&names.shown(&change.metric)),
-                value(change.base),
-                value(change.new),
-                check_report::change(change.base, change.new),
-                chance(change.chance),
-                none(),
-                none(),
-            ]
-        };
-        let rows: Vec<[String; 8]> = all.iter().filter(|row| self.all || !row.is_noise).map(cells).collect();
-        Part {
-            title: "Metrics",
-            head: if rows.is_empty() { "none changed".to_owned() } else { "of whole recordings".to_owned() },
-            heads: ["", "metric", ">before", ">now", ">change", ">chance", "", ""],
-            noise: 0,
-            rows,
-            names: &[1],
-            below: Vec::new(),
-        }
-    }
-
-    /// Nothing where no side has anything.
-    fn section(&self, section: &Section) -> Option<Part> {
-        let per = self.compared.difference.per;
-        if section.base.total.is_none() && section.new.total.is_none() {
-            return None;
-        }
-        let cells = |row: &Row| {
-            let value = |value: Option<Value>| value.and_then(|value| value.per(per));
-            let (before, now) = (value(row.base), value(row.new));
-            let shown = |value: Option<f64>| {
-                value.map_or_else(|| "-".to_owned(), |value| amount(section.unit, per, value).to_string())
-            };
-            let beside = row.place.method.as_ref().or(row.place.type_name.as_ref());
-            let share = row.new.or(row.base).and_then(|value| value.share);
-            [
-                row.change
-                    .map_or_else(|| "-".to_owned(), |change| amount(section.unit, per, change).change().to_string()),
-                check_report::change(before, now),
-                shown(before),
-                shown(now),
-                share.map_or_else(String::new, |share| format!("{:.1} %", share * 100.0)),
-                chance(row.chance),
-                clean(own_method(&row.place)),
-                beside.map_or_else(String::new, |name| clean(name)),
-            ]
-        };
-        let rows = section.rows.iter().filter(|row| self.all || !row.is_noise);
-        let rows: Vec<[String; 8]> = rows.map(cells).collect();
-        let base = side_of(section, &section.base, &self.compared.base, per, "before");
-        let new = side_of(section, &section.new, &self.compared.new, per, "now");
-        Some(Part {
-            title: title(section.subject),
-            head: format!("{base}; {new}"),
-            heads: [">change", ">%", ">before", ">now", ">share", ">chance", "own method", self.beside],
-            noise: section.rows.len() - rows.len(),
-            rows,
-            names: &[6, 7],
-            below: Vec::new(),
-        })
-    }
-
-    /// What was compared, in sentences.
+    /// Sentences on the two sides, and on what is left out.
     fn head(&self) -> Vec<String> {
         let of = |side: &[Measured]| {
             let seconds: Vec<f64> = side.iter().filter_map(|measured| measured.seconds).collect();
@@ -201,182 +121,125 @@ impl Report {
         }
         all
     }
-}
 
-fn heap(change: &HeapChange, all: bool) -> Part {
-    let rows = change.types.iter().filter(|change| all || !change.is_noise());
-    let rows: Vec<[String; 8]> = rows.map(|change| heap_diff::cells(change).map(|cell| cell.in_text())).collect();
-    Part {
-        title: "Heap",
-        head: heap_diff::head(change),
-        heads: [">bytes", ">%", ">objects", ">retained", ">before", ">now", ">chance", "type"],
-        noise: change.types.len() - rows.len(),
-        rows,
-        names: &[7],
-        below: change.holders().collect(),
+    /// The number of rows of each part that people see.
+    fn room(&self, parts: &[Part]) -> usize {
+        let filled = parts.iter().filter(|part| !part.table.is_empty()).count().max(1);
+        if self.all { usize::MAX } else { (ROWS / filled).clamp(LEAST_ROWS, MOST_ROWS) }
     }
 }
 
-/// How many rows of each part are shown.
-fn room(parts: &[Part], all: bool) -> usize {
-    if all {
-        return usize::MAX;
-    }
-    let filled = parts.iter().filter(|part| !part.rows.is_empty()).count().max(1);
-    (ROWS / filled).clamp(LEAST_ROWS, MOST_ROWS)
-}
-
-/// Rows that are not shown, in a sentence.
-fn rest(part: &Part, room: usize) -> Option<String> {
-    let more = part.rows.len().saturating_sub(room);
-    let more = (more > 0).then(|| format!("{} more (--all)", count(more as u64)));
-    let noise = (part.noise > 0).then(|| format!("{} within noise", count(part.noise as u64)));
-    let all: Vec<String> = more.into_iter().chain(noise).collect();
-    (!all.is_empty()).then(|| all.join(", "))
-}
-
-/// Without changes the head says so.
-fn heading(part: &Part) -> String {
-    let is_unchanged = part.rows.is_empty() && (part.noise > 0 || part.title == "Heap");
-    let none = if is_unchanged { "; no change" } else { "" };
-    let between = if part.head.is_empty() { "" } else { ": " };
-    format!("{}{between}{}{none}", part.title, part.head)
-}
-
-pub fn text(report: &Report, width: usize) -> String {
-    let mut out = String::new();
-    for sentence in report.head() {
-        wrapped(&sentence, width).for_each(|line| out.push_str(&format!("{line}\n")));
-    }
-    let parts = report.parts();
-    let room = room(&parts, report.all);
-    for part in &parts {
-        out.push('\n');
-        part.print(room, report.is_colored, width, &mut out);
-    }
-    out
-}
-
-impl Part {
-    fn print(&self, room: usize, is_colored: bool, width: usize, out: &mut String) {
-        wrapped(&heading(self), width).for_each(|line| out.push_str(&format!("{line}\n")));
-        if !self.rows.is_empty() {
-            let is_of_findings = self.title == "Findings";
-            let mut columns = Columns::new(&self.heads).fitting(self.names, if is_of_findings { 3 } else { 0 });
-            for row in self.rows.iter().take(room) {
-                columns.colored(row.clone(), row.first().and_then(|way| color_of(way)).filter(|_| is_colored));
+impl Answer for Report {
+    fn document(&self) -> Document {
+        let mut out = Document::default();
+        self.head().into_iter().for_each(|sentence| out.line(sentence));
+        self.compared.said().for_each(|note| out.line(Cell::sentence(note)));
+        let parts = self.parts();
+        let room = self.room(&parts);
+        for Part { heading, table, noise, below } in parts {
+            out.heading(heading);
+            let mut table = table.first(room);
+            let more = (table.rest() > 0).then(|| format!("{} more (--all)", count(table.rest())));
+            let noise = (noise > 0).then(|| format!("{} within noise", count(noise as u64)));
+            if !table.is_empty() {
+                table.without_empty();
+                out.table(table);
             }
-            columns.print_within(width, out);
-        }
-        for line in rest(self, room).iter().chain(&self.below) {
-            wrapped(line, width.saturating_sub(2)).for_each(|line| out.push_str(&format!("  {line}\n")));
-        }
-    }
-}
-
-pub fn markdown(report: &Report) -> String {
-    let mut out = report.head().join(" ") + "\n";
-    // Notes go to standard error, which a pull request does not show.
-    for note in report.compared.said() {
-        writeln!(out, "\n> {}", code(note)).ok();
-    }
-    let parts = report.parts();
-    let room = room(&parts, report.all);
-    for part in &parts {
-        // Sentences about heaps have names of recordings.
-        let heading = if part.title == "Heap" { code(&heading(part)) } else { heading(part).replace('|', "\\|") };
-        writeln!(out, "\n**{heading}**\n").ok();
-        let rows = || part.rows.iter().take(room);
-        if !part.rows.is_empty() {
-            let used: Vec<usize> =
-                (0..8).filter(|at| rows().any(|row| row.get(*at).is_some_and(|c| !c.is_empty()))).collect();
-            let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-            let head = |at: &usize| part.heads.get(*at).copied().unwrap_or_default();
-            out += &line(used.iter().map(|at| head(at).trim_start_matches('>').to_owned()).collect());
-            out += &line(
-                used.iter().map(|at| if head(at).starts_with('>') { "---:" } else { "---" }.to_owned()).collect(),
-            );
-            for row in rows() {
-                let cell = |at: &usize| match row.get(*at) {
-                    Some(cell) if part.names.contains(at) && !cell.is_empty() => code(cell),
-                    cell => cell.cloned().unwrap_or_default(),
-                };
-                out += &line(used.iter().map(cell).collect());
+            let rest: Vec<String> = more.into_iter().chain(noise).collect();
+            if !rest.is_empty() {
+                out.note(rest.join(", "));
             }
-            out.push('\n');
+            below.into_iter().for_each(|line| out.note(line));
         }
-        rest(part, room).iter().for_each(|line| out.push_str(&format!("{line}\n")));
-        part.below.iter().for_each(|line| out.push_str(&format!("{}\n", code(line))));
+        out
     }
-    out
-}
 
-pub fn json(report: &Report) -> anyhow::Result<String> {
-    let Difference { per, sections, findings, metrics, is_tested, .. } = &report.compared.difference;
-    let recording = |measured: &Measured| {
-        json!({
-            "trace_id": measured.run.trace_id, "labels": measured.run.labels, "seconds": measured.seconds,
-            "requests": measured.requests, "has_losses": measured.run.has_losses,
-        })
-    };
-    let recordings = |side: &[Measured]| side.iter().map(recording).collect::<Vec<Json>>();
-    let finding = |change: &FindingChange| {
-        let side = |side: &SideFinding| json!({ "verdict": side.verdict.word(), "score": side.score, "recordings": side.recordings });
-        json!({
-            "rule": change.rule, "what": change.what, "toward": change.toward, "base": side(&change.base),
-            "new": side(&change.new), "chance": change.chance, "is_noise": change.is_noise,
-            "sentence": change.finding.sentence, "own_method": change.finding.own_method,
-            "subject": change.finding.subject, "next_step": change.finding.next_step, "doc": change.finding.doc,
-        })
-    };
-    let metric = |MetricRow { change, is_noise, .. }: &MetricRow| {
-        let MetricChange { metric, base, new, chance, what, toward, .. } = change;
-        json!({
-            "metric": metric, "what": what, "toward": toward, "base": base, "new": new, "chance": chance, "is_noise": is_noise,
-        })
-    };
-    let all = json!({
-        "version": VERSION,
-        "base": recordings(&report.compared.base),
-        "new": recordings(&report.compared.new),
-        "incomparable": report.compared.incomparable,
-        "notes": report.compared.notes,
-        "per": per.word(),
-        "is_tested": is_tested,
-        "noise": report.noise,
-        "sections": sections.iter().map(section_json).collect::<Vec<_>>(),
-        "heap": report.compared.heap.as_ref().map(heap_diff::json),
-        "findings": findings.iter().map(finding).collect::<Vec<_>>(),
-        "metrics": metrics.iter().map(metric).collect::<Vec<_>>(),
-    });
-    Ok(serde_json::to_string_pretty(&all)? + "\n")
-}
+    /// One row for each finding, metric, method and type.
+    fn rows(&self) -> Table {
+        let columns = [
+            words("part", "").key("part"),
+            words("name", "").key("name"),
+            words("method or type", "").key("beside"),
+            words("change", "").key("what"),
+            words("unit", "").key("unit"),
+            numbers("before", "").key("base"),
+            numbers("now", "").key("new"),
+            numbers("chance", "").key("chance"),
+            words("", "").key("is_noise"),
+        ];
+        let mut table = Table::new("differences", &columns);
+        let number = |value: Option<f64>| Cell::number(value, Unit::Count);
+        let mut add = |[part, name, beside, what, unit]: [Cell; 5], [base, new]: [_; 2], chance, is_noise| {
+            let [base, new] = [base, new].map(number);
+            table.row([part, name, beside, what, unit, base, new, Cell::chance(chance), Cell::Flag(is_noise, "noise")]);
+        };
+        let Difference { per, findings, metrics, sections, .. } = &self.compared.difference;
+        for FindingChange { rule, what, chance, is_noise, base, new, .. } in findings {
+            let [part, what, unit] = ["finding", what, "score"].map(Cell::words);
+            add([part, Cell::text(rule), Cell::Missing, what, unit], [base.score, new.score], *chance, *is_noise);
+        }
+        for MetricRow { change, is_noise, .. } in metrics {
+            let unit = definition_of(&change.metric).ok().flatten().map(|definition| definition.unit.as_str());
+            let [part, what] = ["metric", change.what].map(Cell::words);
+            let cells = [part, Cell::text(&change.metric), Cell::Missing, what, Cell::optional(unit)];
+            add(cells, [change.base, change.new], change.chance, *is_noise);
+        }
+        for (section, row) in sections.iter().flat_map(|section| section.rows.iter().map(move |row| (section, row))) {
+            let [own, method, type_name] = [&row.place.own_method, &row.place.method, &row.place.type_name];
+            let [name, beside] = [own, if method.is_some() { method } else { type_name }];
+            let [name, beside] = [name, beside].map(|name| Cell::optional(name.as_deref()));
+            let unit = Cell::words(format!("{}{}", section.unit.word(), per.suffix()));
+            let sides = [row.base, row.new].map(|value| value.and_then(|value| value.per(*per)));
+            let cells = [Cell::words(section.subject.word()), name, beside, Cell::Missing, unit];
+            add(cells, sides, row.chance, row.is_noise);
+        }
+        for change in self.compared.heap.iter().flat_map(|heap| &heap.types) {
+            let [part, unit] = ["heap", "bytes"].map(Cell::words);
+            let cells = [part, Cell::text(&change.name), Cell::Missing, Cell::Missing, unit];
+            add(cells, [change.base.size_bytes, change.new.size_bytes].map(Some), change.chance, change.is_noise());
+        }
+        table
+    }
 
-fn section_json(section: &Section) -> Json {
-    let value = |value: &Option<Value>| {
-        value.map(|value| {
+    /// Both sides, and all rows of all parts.
+    fn json(&self) -> Json {
+        let Compared { base, new, difference, heap, incomparable, notes, .. } = &self.compared;
+        let Difference { per, sections, findings, metrics, is_tested, .. } = difference;
+        let recording = |measured: &Measured| {
             json!({
-                "count": value.count, "amount": value.amount, "share": value.share, "per_second": value.per_second,
-                "per_request": value.per_request,
+                "trace_id": measured.run.trace_id, "labels": measured.run.labels, "seconds": measured.seconds,
+                "requests": measured.requests, "has_losses": measured.run.has_losses,
             })
-        })
-    };
-    let side = |side: &Side| {
+        };
+        let recordings = |side: &[Measured]| side.iter().map(recording).collect::<Vec<Json>>();
+        let side = |side: &Side| {
+            let total = side.total.map(|total| {
+                json!({
+                    "count": total.count, "amount": total.amount, "share": total.share,
+                    "per_second": total.per_second, "per_request": total.per_request,
+                })
+            });
+            json!({ "recordings": side.recordings, "absent": side.absent.map(Absent::word), "total": total })
+        };
+        let section = |section: &Section| {
+            json!({
+                "what": section.subject.word(), "unit": section.unit.word(), "base": side(&section.base),
+                "new": side(&section.new), "rows": section.table(*per, None, true).json(),
+            })
+        };
         json!({
-            "recordings": side.recordings, "absent": side.absent.map(Absent::word), "total": value(&side.total),
+            "version": VERSION,
+            "base": recordings(base),
+            "new": recordings(new),
+            "incomparable": incomparable,
+            "notes": notes,
+            "per": per.word(),
+            "is_tested": is_tested,
+            "noise": self.noise,
+            "sections": sections.iter().map(section).collect::<Vec<_>>(),
+            "heap": heap.as_ref().map(heap_diff::json),
+            "findings": findings_table(findings, true).json(),
+            "metrics": metrics_table(metrics, true).json(),
         })
-    };
-    let row = |row: &Row| {
-        json!({
-            "own_method": row.place.own_method.as_deref(), "has_stack": row.place.has_stack,
-            "is_unnamed": row.place.is_unnamed,
-            "method": row.place.method.as_deref(), "type": row.place.type_name.as_deref(),
-            "base": value(&row.base), "new": value(&row.new), "change": row.change, "chance": row.chance,
-            "is_noise": row.is_noise,
-        })
-    };
-    json!({
-        "what": section.subject.word(), "unit": section.unit.word(), "base": side(&section.base), "new": side(&section.new),
-        "rows": section.rows.iter().map(row).collect::<Vec<_>>(),
-    })
+    }
 }

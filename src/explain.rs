@@ -9,12 +9,12 @@ use super::answer::FormatArgs;
 use super::asked::AskedArgs;
 use super::opened;
 use super::output::Outcome;
-use super::own::OwnArgs;
 
 pub const ABOUT: &str = "\
 Says what is wrong in a recording, or in each recording of a dataset: the most important first, with its figure, your own method that \
 has the largest part in it, and the next step. Then what could not be judged, and how to record it. docs/FINDINGS.md has the \
-rules, their limits and where these come from. Each finding has a query for DuckDB that gives the rows behind it (--all, --format json).";
+rules, their limits and where these come from. Each finding has a query for DuckDB that gives the rows behind it (--all, --format json). --process chooses among the findings of a \
+dataset, too.";
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -36,14 +36,8 @@ pub struct ExplainArgs {
     /// Exit with code 3 when there is a finding of this weight or more
     #[arg(long, value_enum, value_name = "VERDICT")]
     pub fail_on: Option<FailOn>,
-    /// Only findings about the processes with this name or number, and those about the recording
-    #[arg(long, value_name = "NAME|PID")]
-    pub process: Option<String>,
-    /// Recording in a dataset of several: its trace_id [default: all]
-    #[arg(long, value_name = "KEY")]
-    pub trace: Option<String>,
     #[command(flatten)]
-    pub own: OwnArgs,
+    pub asked: AskedArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -56,11 +50,12 @@ pub enum FailOn {
 
 /// Prints the findings. Exit code 3 when --fail-on asks for it, else 2 when the recording has losses.
 pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
-    let asked = AskedArgs { own: args.own.clone(), ..AskedArgs::default() };
+    // All processes are judged, so that the findings about the recording are those of all of it.
+    let asked = AskedArgs { own: args.asked.own.clone(), ..AskedArgs::default() };
     let request = asked.request().lifetimes(tracequet::LIFETIMES);
     let opened = opened::open(&args.input, &explained_tables(), &asked, request)?;
-    let input = tracequet::trace::source::store::shown(&args.input).display().to_string();
-    let mut answer = Explanation::of(&opened.dataset, args.trace.as_deref(), args.process.as_deref(), &input)?;
+    let input = |trace_id: &str| opened.argument(&args.input, trace_id);
+    let mut answer = Explanation::of(&opened.dataset, args.asked.trace(), &args.asked.which.process, &input)?;
     answer.everything = args.all;
     let least = args.fail_on.map(|fail_on| match fail_on {
         FailOn::Info => Verdict::Info,

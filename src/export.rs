@@ -11,13 +11,13 @@ use tracequet::analyze::present::times;
 use tracequet::analyze::profile::{Choice, Export, Profile, ProfileFormat, What, read_chosen};
 use tracequet::analyze::subjects::processor::Samples;
 
-use super::asked::AskedArgs;
+use super::asked::{AskedArgs, WhichArgs};
 use super::opened::{self, Opened};
 use super::output::{Outcome, check_output, create_output, print_note};
 use super::own::OwnArgs;
 use super::text::counted;
 
-/// What the command does.
+/// The description of the command.
 pub const ABOUT: &str = "Writes the call stacks of CPU samples, allocations (of all objects, or of those that survive, die in generation 2 or stay), exceptions, waits for locks, other waits, blocked threads, compilations, or the rows of any table with call stacks as a profile that \
             other tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, pprof, the Firefox \
             Profiler (with the pauses of the process), or Perfetto (CPU samples with pauses, collections, activities and counters).\n\n\
@@ -45,16 +45,19 @@ pub struct ExportArgs {
     /// Form of the profile
     #[arg(long, default_value = "speedscope", value_parser = formats())]
     pub format: ProfileFormat,
-    /// Kind of samples: cpu, allocation, survivors, gen2-deaths, live, exception, contention, wait, blocked, jit, or a table
+    /// Kind of samples: cpu, allocation, survivors, gen2-deaths, live, exception, contention, wait, blocked, jit, or a
+    /// table
     ///
-    /// cpu: CPU samples. allocation: allocations, by bytes, of the samples that the view allocation_source names; survivors,
-    /// gen2-deaths and live: those of objects that survived their first collection, died in generation 2 or among large or pinned
-    /// objects, or are alive at the end. exception: exceptions. contention: waits for locks, by time. wait: other waits, by time. blocked: time in which
-    /// threads were blocked, of an .etl with context switches. jit: compilations, by time. Any table with call stacks, such as event/PROVIDER/NAME or
-    /// thread_pool_work: its rows, each counting once.
+    /// cpu: CPU samples. allocation: allocations, by bytes, of the samples that the view allocation_source names;
+    /// survivors, gen2-deaths and live: those of objects that survived their first collection, died in generation 2 or
+    /// among large or pinned objects, or are alive at the end. exception: exceptions. contention: waits for locks, by
+    /// time. wait: other waits, by time. blocked: time in which threads were blocked, of an .etl with context switches.
+    /// jit: compilations, by time. Any table with call stacks, such as event/PROVIDER/NAME or thread_pool_work: its
+    /// rows, each counting once.
     #[arg(long, value_name = "KIND|TABLE", default_value = "cpu", value_parser = Choice::parse)]
     pub what: Choice,
-    /// Which CPU samples: of threads that ran, or all, also those outside of managed code, which wait or run native code
+    /// Which CPU samples: of threads that ran, or all, also those outside of managed code, which wait or run native
+    /// code
     #[arg(long, value_enum, default_value_t = SamplesArg::Running)]
     pub samples: SamplesArg,
     /// Weigh rows by this column of their table, which has whole numbers
@@ -69,7 +72,8 @@ pub struct ExportArgs {
     /// Only the thread with this OS id, or the threads with this name
     #[arg(long, value_name = "ID|NAME")]
     pub thread: Option<String>,
-    /// Only what threads did for a request: its activity_id, or its path, as the views request_time and thread_activity have them
+    /// Only what threads did for a request: its activity_id, or its path, as the views request_time and thread_activity
+    /// have them
     ///
     /// The runtime gives an id to one request after another: --from and --to choose one of them.
     #[arg(long, value_name = "ACTIVITY")]
@@ -80,8 +84,8 @@ pub struct ExportArgs {
     /// Replace the file if it exists
     #[arg(long)]
     pub overwrite: bool,
-    /// Write how the samples differ from those of this recording or dataset: folded stacks with both weights, or a pprof in which those of
-    /// BASE are negative
+    /// Write how the samples differ from those of this recording or dataset: folded stacks with both weights, or a
+    /// pprof in which those of BASE are negative
     #[arg(long, value_name = "BASE")]
     pub base: Option<PathBuf>,
     /// Write only this many folded stacks: those with the largest weights, the largest first
@@ -95,15 +99,12 @@ pub struct ExportArgs {
     /// A dataset already has the lines and names of its conversion.
     #[arg(long, value_name = "DIR")]
     pub symbols: Vec<PathBuf>,
-    /// Make frames of the framework that call each other one; with GLOB nothing else is your own code, if IN is a recording
+    /// Make frames of the framework that call each other one; with GLOB nothing else is your own code, if IN is a
+    /// recording
     #[arg(long, value_name = "GLOB", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub own: Option<String>,
-    /// Recording in a dataset of several: its trace_id
-    #[arg(long, value_name = "KEY")]
-    pub trace: Option<String>,
-    /// Only these processes, by name or id, if IN is a recording [default: all]
-    #[arg(long, value_name = "NAME|PID,...", value_delimiter = ',')]
-    pub process: Vec<String>,
+    #[command(flatten)]
+    pub which: WhichArgs,
 }
 
 /// Which CPU samples are exported.
@@ -115,7 +116,7 @@ pub enum SamplesArg {
     All,
 }
 
-/// What the samples of a kind are called, and how they are recorded.
+/// The name of a kind of samples, and the way to record them.
 fn recorded(choice: &Choice) -> (String, &'static str) {
     let (name, how) = match choice.what {
         What::Cpu => (
@@ -180,7 +181,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
     }
     check_output(args.output.as_deref(), args.overwrite)?;
     let opened = args.open(&args.input, &tables)?;
-    let recording = opened.dataset.recording(args.trace.as_deref())?;
+    let recording = opened.dataset.recording(args.which.trace.as_deref())?;
     let mut export = Export::read(&recording, &choice, format)?;
     if args.own.is_some() {
         export.profile.fold_framework();
@@ -237,8 +238,7 @@ impl ExportArgs {
 
     fn open(&self, input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
         let own = self.own.iter().filter(|pattern| !pattern.is_empty()).cloned().collect();
-        let own = OwnArgs { own, not_own: Vec::new() };
-        let asked = AskedArgs { trace: None, process: self.process.clone(), own };
+        let asked = AskedArgs { which: self.which.clone(), own: OwnArgs { own, not_own: Vec::new() } };
         opened::open(input, tables, &asked, asked.request().symbols(self.symbols.iter().cloned()).unhashed(true))
     }
 

@@ -11,7 +11,9 @@ use tracequet::analyze::heap::{
 };
 use tracequet::analyze::lifetime::{self, By, OriginRow, Origins, origins};
 use tracequet::analyze::present::units::{count, counted, moment, size};
-use tracequet::analyze::present::{Answer, Cell, Column, Document, Sentence, Table, Unit, clean, numbers, words};
+use tracequet::analyze::present::{
+    Answer, Cell, Column, Document, Sentence, Table, Unit, clean, numbers, table, words,
+};
 use tracequet::dataset::read::Recording;
 
 use super::answer::{FormatArgs, first_rows};
@@ -20,7 +22,7 @@ use super::heap_diff::{self, step_json};
 use super::output::Outcome;
 use super::{opened, values};
 
-/// What the command does.
+/// The description of the command.
 pub const ABOUT: &str = "Shows a heap dump: types with the number and bytes of their objects, and the bytes that they retain, \
             which would be garbage without them. With --type or --object: a shortest path from a root, and the \
             dominators, through which every path leads. With --type and a recording of allocations, too (collect --for \
@@ -132,7 +134,7 @@ pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
     args.format.print(&heap, Outcome::with_losses(opened.losses))
 }
 
-/// What grew since another walk.
+/// Prints the types that grew since another walk.
 fn compared(args: &HeapArgs) -> anyhow::Result<Outcome> {
     let opened = opened::open(&args.input, &TABLES, &args.asked, args.asked.request().unhashed(true))?;
     let recording = opened.dataset.recording(args.asked.trace())?;
@@ -307,17 +309,7 @@ impl Heap<'_> {
 }
 
 fn allocated_by(origins: &Origins) -> Table {
-    let columns = [
-        numbers("share", "").key("share"),
-        numbers("from", "").key("share_low"),
-        numbers("to", "").key("share_high"),
-        numbers("samples", "").key("sample_count"),
-        words("own method", "").key("own_method"),
-        Column::raw("assembly"),
-        Column::raw("allocation_bytes"),
-    ];
-    let mut table = Table::new("origins", &columns);
-    for row in &origins.rows {
+    table!("origins", &origins.rows, |row| {
         let OriginRow { group, samples, bytes, .. } = row;
         let [share, low, high] = origins.share(row).map(Cell::share);
         let own = match group.own_method.as_str() {
@@ -325,9 +317,15 @@ fn allocated_by(origins: &Origins) -> Table {
             "" => Cell::Missing.shown_as(Cell::words("(no code of your own)")),
             own => Cell::text(own),
         };
-        table.row([share, low, high, Cell::count(*samples), own, Cell::text(&group.assembly), Cell::size(*bytes)]);
-    }
-    table
+    } {
+        numbers("share", "").key("share") => share,
+        numbers("from", "").key("share_low") => low,
+        numbers("to", "").key("share_high") => high,
+        numbers("samples", "").key("sample_count") => Cell::count(*samples),
+        words("own method", "").key("own_method") => own,
+        Column::raw("assembly") => Cell::text(&group.assembly),
+        Column::raw("allocation_bytes") => Cell::size(*bytes),
+    })
 }
 
 impl Answer for Heap<'_> {
@@ -345,29 +343,16 @@ impl Answer for Heap<'_> {
     }
 
     fn rows(&self) -> Table {
-        let columns = [
-            numbers("retained", "").key("retained_bytes"),
-            numbers("share", ""),
-            numbers("bytes", "").key("size_bytes"),
-            numbers("objects", "").key("objects"),
-            words("type", "").key("type"),
-            Column::raw("retained_objects"),
-            Column::raw("unreachable_objects"),
-        ];
         let whole = self.graph.size_bytes().max(1) as f64;
-        let mut table = Table::new("types", &columns);
-        for row in self.rows {
-            table.row([
-                Cell::size(row.retained_bytes),
-                Cell::share(row.retained_bytes as f64 / whole),
-                Cell::size(row.size_bytes),
-                Cell::count(row.objects),
-                Cell::text(&row.name),
-                Cell::count(row.retained_objects),
-                Cell::count(row.unreachable),
-            ]);
-        }
-        table
+        table!("types", self.rows, |row| {
+            numbers("retained", "").key("retained_bytes") => Cell::size(row.retained_bytes),
+            numbers("share", "") => Cell::share(row.retained_bytes as f64 / whole),
+            numbers("bytes", "").key("size_bytes") => Cell::size(row.size_bytes),
+            numbers("objects", "").key("objects") => Cell::count(row.objects),
+            words("type", "").key("type") => Cell::text(&row.name),
+            Column::raw("retained_objects") => Cell::count(row.retained_objects),
+            Column::raw("unreachable_objects") => Cell::count(row.unreachable),
+        })
     }
 
     /// One object, with all types.

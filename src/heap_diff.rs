@@ -1,72 +1,17 @@
-//! What grew between walks of the heap, for `tracequet heap --base` and `tracequet diff`.
+//! Growth between walks of the heap, for `tracequet heap --base` and `tracequet diff`.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tracequet::analyze::diff::{HeapChange, Held, TypeChange, Walked};
+use tracequet::analyze::diff::{HeapChange, Held, Walked, types_table};
 use tracequet::analyze::heap::{Snapshot, Step};
-use tracequet::analyze::present::Unit::{Bytes, Count};
 use tracequet::analyze::present::units::{counted, moment, size};
-use tracequet::analyze::present::{Amount, Answer, Cell, Column, Document, Table, clean, numbers, words};
-use tracequet::report::changes::part;
+use tracequet::analyze::present::{Answer, Cell, Document, Table, clean};
 
 use super::answer::first_rows;
 
 /// Types that are shown without --all.
 const SHOWN: usize = 25;
-
-/// The columns of types: what people see, and what programs get.
-pub const COLUMNS: [Column; 8] = [
-    numbers("bytes", ""),
-    numbers("%", ""),
-    numbers("objects", ""),
-    numbers("retained", ""),
-    numbers("before", "").key("base.size_bytes"),
-    numbers("now", "").key("new.size_bytes"),
-    numbers("chance", "").key("chance"),
-    words("type", "").key("type"),
-];
-
-/// What only programs get.
-const RAW: [Column; 5] = [
-    Column::raw("base.objects"),
-    Column::raw("new.objects"),
-    Column::raw("base.retained_bytes"),
-    Column::raw("new.retained_bytes"),
-    Column::raw("is_noise"),
-];
-
-/// The cells of a type.
-pub fn cells(change: &TypeChange) -> [Cell; 8] {
-    let (before, now) = (change.base.size_bytes, change.new.size_bytes);
-    let with_sign = |value: f64, unit| Cell::from(Amount::new(value, unit).change());
-    [
-        with_sign(change.size_bytes(), Bytes),
-        Cell::change(part(Some(before), Some(now))),
-        with_sign(change.objects(), Count),
-        with_sign(change.retained_bytes(), Bytes),
-        Cell::number(Some(before), Bytes),
-        Cell::number(Some(now), Bytes),
-        Cell::chance(change.chance),
-        Cell::text(&change.name),
-    ]
-}
-
-fn table(change: &HeapChange) -> Table {
-    let mut table = Table::new("types", &[&COLUMNS[..], &RAW].concat());
-    for change in &change.types {
-        let TypeChange { base, new, .. } = change;
-        let raw = [
-            Cell::number(Some(base.objects), Count),
-            Cell::number(Some(new.objects), Count),
-            Cell::number(Some(base.retained_bytes), Bytes),
-            Cell::number(Some(new.retained_bytes), Bytes),
-            Cell::Flag(change.is_noise(), ""),
-        ];
-        table.row([&cells(change)[..], &raw].concat());
-    }
-    table
-}
 
 /// All objects of both sides, in a sentence.
 pub fn head(change: &HeapChange) -> String {
@@ -86,7 +31,7 @@ pub fn head(change: &HeapChange) -> String {
     format!("{} before, {} now{missing}", of(&change.base), of(&change.new))
 }
 
-/// What grew, for `tracequet heap --base`.
+/// The answer of `tracequet heap --base`.
 pub struct Grown<'c> {
     pub change: &'c HeapChange,
     pub all: bool,
@@ -101,7 +46,9 @@ impl Answer for Grown<'_> {
             true => out.note("no type has changed"),
             false => {
                 let most = if *all { usize::MAX } else { SHOWN };
-                first_rows(&mut out, table(change).first(most), "more", "more");
+                let mut table = types_table(&change.types, true).first(most);
+                table.without_empty();
+                first_rows(&mut out, table, "more", "more");
             }
         }
         change.holders().for_each(|held| out.note(Cell::sentence(&held)));
@@ -109,7 +56,7 @@ impl Answer for Grown<'_> {
     }
 
     fn rows(&self) -> Table {
-        table(self.change)
+        types_table(&self.change.types, true)
     }
 
     fn json(&self) -> Value {
@@ -135,7 +82,7 @@ pub fn json(change: &HeapChange) -> Value {
     json!({
         "base": change.base.iter().map(walk).collect::<Vec<_>>(),
         "new": change.new.iter().map(walk).collect::<Vec<_>>(),
-        "types": table(change).json(),
+        "types": types_table(&change.types, true).json(),
         "held": change.held.iter().map(way).collect::<Vec<_>>(),
     })
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tracequet::Error;
 use tracequet::analyze::present::units::{count, counted, duration, moment, share, size};
 use tracequet::analyze::present::{
-    Answer, Cell, Column, Document, Format, Sentence, Table, Unit, clean, numbers, words,
+    Answer, Cell, Column, Document, Format, Sentence, Table, Unit, clean, numbers, table, words,
 };
 use tracequet::inspect::{
     Collection, CollectionKind, DecodedBy, EventTypeCount, FrameNames, Inspection, frame_names, inspect_recording,
@@ -24,7 +24,7 @@ use super::interrupt;
 use super::json;
 use super::output::{Outcome, print_note, print_result};
 use super::progress::Bar;
-use super::terminal;
+use super::terminal::{self, ColorArg};
 use super::text::problem;
 
 /// Rows of a list that are shown without `--all`.
@@ -51,7 +51,7 @@ pub fn run(args: &InspectArgs) -> anyhow::Result<Outcome> {
                 let frames = if args.frames { frame_names(recording, &manifests)? } else { None };
                 let frames = frames.as_ref();
                 let answer = Inspected { inspection: &inspection, frames, all: args.all };
-                texts.push(answer.written(args.format.format(), terminal::room()));
+                texts.push(answer.written(args.format.format(), terminal::standard_output(ColorArg::Never)));
             }
             Err(error) => failed.push(error),
         }
@@ -76,7 +76,7 @@ fn recordings(file: &Path) -> anyhow::Result<(Vec<RecordingPath>, Option<tempfil
     Ok((copy.map(RecordingPath::all_of_copy).unwrap_or_default(), Some(folder)))
 }
 
-/// What is in a recording.
+/// The contents of a recording.
 struct Inspected<'i> {
     inspection: &'i Inspection,
     frames: Option<&'i FrameNames>,
@@ -228,50 +228,26 @@ impl Inspected<'_> {
 
     /// Types of a heap dump.
     fn heap_types(&self) -> Table {
-        let columns = [
-            words("type", "").key("type_name"),
-            numbers("objects", "").key("object_count"),
-            numbers("bytes", "").key("object_bytes"),
-        ];
-        let mut table = Table::new("types", &columns);
-        for found in self.inspection.heap.iter().flat_map(|heap| &heap.types) {
-            table.row([Cell::text(&found.name), Cell::count(found.objects), Cell::count(found.bytes)]);
-        }
-        table
+        table!("types", self.inspection.heap.iter().flat_map(|heap| &heap.types), |found| {
+            words("type", "").key("type_name") => Cell::text(&found.name),
+            numbers("objects", "").key("object_count") => Cell::count(found.objects),
+            numbers("bytes", "").key("object_bytes") => Cell::count(found.bytes),
+        })
     }
 
     fn providers(&self) -> Table {
-        let columns = [
-            words("provider", "").key("provider_name"),
-            numbers("kinds", "").key("event_types"),
-            numbers("events", "").key("event_count"),
-            numbers("payload", "").key("payload_bytes"),
-        ];
-        let mut table = Table::new("providers", &columns);
-        for p in &self.inspection.providers {
+        table!("providers", &self.inspection.providers, |p| {
             let [kinds, events] = [p.event_types, p.events].map(Cell::count);
-            table.row([Cell::Text(p.name.clone()), kinds, events, Cell::size(p.payload_bytes)]);
-        }
-        table
+        } {
+            words("provider", "").key("provider_name") => Cell::Text(p.name.clone()),
+            numbers("kinds", "").key("event_types") => kinds,
+            numbers("events", "").key("event_count") => events,
+            numbers("payload", "").key("payload_bytes") => Cell::size(p.payload_bytes),
+        })
     }
 
     fn event_types(&self) -> Table {
-        let columns = [
-            words("provider", "").key("provider_name"),
-            numbers("id", "").key("event_id"),
-            numbers("version", "").key("event_version"),
-            words("name", "").key("event_name"),
-            Column::raw("opcode"),
-            numbers("level", "").key("level"),
-            numbers("keywords", "").key("keywords"),
-            numbers("events", "").key("event_count"),
-            numbers("payload", "").key("payload_bytes"),
-            words("decoded by", "").key("decoded_by"),
-            Column::raw("catalogue_version"),
-            Column::raw("raw_reason"),
-        ];
-        let mut table = Table::new("event-types", &columns);
-        for t in &self.inspection.event_types {
+        table!("event-types", &self.inspection.event_types, |t| {
             let (by, version, why) = match t.decoded_by {
                 DecodedBy::Recording => ("recording", None, None),
                 DecodedBy::Manifest => ("manifest", None, None),
@@ -280,57 +256,47 @@ impl Inspected<'_> {
                 _ => ("other", None, None),
             };
             let id = |number: u32| Cell::number(Some(number), Unit::Id);
-            table.row([
-                Cell::Text(t.provider.clone()),
-                id(t.event_id),
-                id(t.version),
-                Cell::text(&t.name),
-                Cell::number(t.opcode, Unit::Id),
-                id(t.level),
-                // As text: JSON numbers of most readers have 53 bits.
-                Cell::words(format!("{:#x}", t.keywords)),
-                Cell::count(t.events),
-                Cell::size(t.payload_bytes),
-                Cell::words(by).shown_as(decoded_by(t)),
-                Cell::number(version, Unit::Id),
-                Cell::optional(why),
-            ]);
-        }
-        table
+        } {
+            words("provider", "").key("provider_name") => Cell::Text(t.provider.clone()),
+            numbers("id", "").key("event_id") => id(t.event_id),
+            numbers("version", "").key("event_version") => id(t.version),
+            words("name", "").key("event_name") => Cell::text(&t.name),
+            Column::raw("opcode") => Cell::number(t.opcode, Unit::Id),
+            numbers("level", "").key("level") => id(t.level),
+            // As text: JSON numbers of most readers have 53 bits.
+            numbers("keywords", "").key("keywords") => Cell::words(format!("{:#x}", t.keywords)),
+            numbers("events", "").key("event_count") => Cell::count(t.events),
+            numbers("payload", "").key("payload_bytes") => Cell::size(t.payload_bytes),
+            words("decoded by", "").key("decoded_by") => Cell::words(by).shown_as(decoded_by(t)),
+            Column::raw("catalogue_version") => Cell::number(version, Unit::Id),
+            Column::raw("raw_reason") => Cell::optional(why),
+        })
     }
 
     fn processes(&self) -> Table {
-        let columns = [
-            numbers("process", "").key("process_id"),
-            words("name", "").key("name"),
-            Column::raw("command_line"),
-            numbers("threads", "").key("threads"),
-            numbers("events", "").key("event_count"),
-        ];
-        let mut table = Table::new("processes", &columns);
-        for p in &self.inspection.processes {
+        table!("processes", &self.inspection.processes, |p| {
             let id = Cell::id(p.process_id);
             // Events that the kernel files under no process.
             let id = if p.process_id == NO_SUBJECT { id.shown_as(Cell::words("none")) } else { id };
             let [threads, events] = [p.threads, p.events].map(Cell::count);
-            table.row([id, Cell::text(&p.name), Cell::text(&p.command_line), threads, events]);
-        }
-        table
+        } {
+            numbers("process", "").key("process_id") => id,
+            words("name", "").key("name") => Cell::text(&p.name),
+            Column::raw("command_line") => Cell::text(&p.command_line),
+            numbers("threads", "").key("threads") => threads,
+            numbers("events", "").key("event_count") => events,
+        })
     }
 
     fn threads(&self) -> Table {
-        let columns = [
-            numbers("process", "").key("process_id"),
-            numbers("thread", "").key("thread_id"),
-            words("name", "").key("thread_name"),
-            numbers("events", "").key("event_count"),
-        ];
-        let mut table = Table::new("threads", &columns);
-        for t in &self.inspection.threads {
+        table!("threads", &self.inspection.threads, |t| {
             let [process, thread] = [t.thread.process_id, t.thread.thread_id].map(Cell::id);
-            table.row([process, thread, Cell::optional(t.thread.name.as_deref()), Cell::count(t.events)]);
-        }
-        table
+        } {
+            numbers("process", "").key("process_id") => process,
+            numbers("thread", "").key("thread_id") => thread,
+            words("name", "").key("thread_name") => Cell::optional(t.thread.name.as_deref()),
+            numbers("events", "").key("event_count") => Cell::count(t.events),
+        })
     }
 
     fn collections(&self, out: &mut Document) {
@@ -371,7 +337,7 @@ impl Inspected<'_> {
         out.table(listed(&shown));
     }
 
-    /// How many frames have a name, though nothing of the recording is missing.
+    /// The number of frames with a name.
     fn frames_of_stacks(&self, out: &mut Document) {
         let Some(FrameNames { counts, unnamed, .. }) = self.frames else { return };
         let (all, named) = (counts.frames, counts.named);
@@ -439,30 +405,19 @@ fn decoded_by(kind: &EventTypeCount) -> Cell {
 
 /// A row for each of some collections.
 fn listed(collections: &[&Collection]) -> Table {
-    let columns = [
-        Column::raw("process_id"),
-        numbers("number", "").key("gc_number"),
-        numbers("generation", "").key("generation"),
-        words("kind", "").key("kind"),
-        Column::raw("reason"),
-        words("reason", "").key("reason_name"),
-        numbers("start s", "").key("start_ns"),
-        numbers("duration", "").key("duration_ns"),
-    ];
-    let mut table = Table::new("collections", &columns);
-    for c in collections {
+    table!("collections", collections, |c| {
         let reason = Cell::optional(c.reason_name);
         let start = Cell::moment(c.start_ns);
-        table.row([
-            Cell::id(c.process_id),
-            Cell::id(c.number),
-            Cell::id(c.generation),
-            Cell::optional(c.kind.map(CollectionKind::as_str)),
-            Cell::id(c.reason),
+    } {
+        Column::raw("process_id") => Cell::id(c.process_id),
+        numbers("number", "").key("gc_number") => Cell::id(c.number),
+        numbers("generation", "").key("generation") => Cell::id(c.generation),
+        words("kind", "").key("kind") => Cell::optional(c.kind.map(CollectionKind::as_str)),
+        Column::raw("reason") => Cell::id(c.reason),
+        words("reason", "").key("reason_name") =>
             if reason.is_missing() { reason.shown_as(Cell::id(c.reason)) } else { reason },
+        numbers("start s", "").key("start_ns") =>
             if c.start_ns.is_none() { start.shown_as(Cell::words("before")) } else { start },
-            Cell::duration(c.duration_ns),
-        ]);
-    }
-    table
+        numbers("duration", "").key("duration_ns") => Cell::duration(c.duration_ns),
+    })
 }

@@ -1,12 +1,12 @@
-//! The JSON that `--json` prints of recordings and conversions. Names are those of the tables where the tables have the same thing;
-//! names stay, new ones may be added.
+//! The JSON that `--json` prints of recordings and conversions. Names are those of the tables where the tables have the
+//! same thing; names stay, new ones may be added.
 
 use serde_json::{Map, Value, json};
 use tracequet::trace::reader::TraceInfo;
 use tracequet::trace::time::format_utc;
 use tracequet::{Done, FailedInput, InputSummary, ProblemSummary, Summary};
 
-/// What a recording says of itself.
+/// The header of a recording.
 pub fn header(info: &TraceInfo) -> Map<String, Value> {
     let key_values = info.key_values.iter().map(|(key, value)| json!({ "key": key, "value": value }));
     let all = json!({
@@ -37,7 +37,7 @@ pub fn problems(problems: &[ProblemSummary]) -> Vec<Value> {
     problems.iter().map(one).collect()
 }
 
-/// What a conversion made, as one object.
+/// The summary of a conversion as one object.
 pub fn summary(summary: &Summary) -> String {
     let inputs = summary.inputs.iter().map(input).map(Value::Object);
     let all = json!({
@@ -48,7 +48,7 @@ pub fn summary(summary: &Summary) -> String {
     format!("{all:#}\n")
 }
 
-/// What became of one of several recordings, as one line.
+/// The outcome of one of several recordings as one line.
 pub fn recording(done: &Done) -> String {
     match done {
         Done::Converted(converted) => line("converted", input(converted)),
@@ -64,7 +64,7 @@ pub fn recording(done: &Done) -> String {
     }
 }
 
-/// What a conversion made of several recordings, as the last line.
+/// The summary of a conversion of several recordings, as the last line.
 pub fn several(summary: &Summary) -> String {
     let all = json!({
         "output": summary.output.to_string_lossy(), "elapsed_ns": summary.elapsed_ns, "has_losses": summary.has_losses(),

@@ -15,7 +15,6 @@ mod convert;
 mod dataset;
 mod diff;
 mod diff_report;
-mod egress;
 mod explain;
 mod export;
 mod failure;
@@ -29,7 +28,6 @@ mod json;
 mod lifetimes;
 mod live;
 mod lock;
-mod names;
 mod opened;
 mod output;
 mod own;
@@ -83,7 +81,6 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Lifetimes(args) => lifetimes::run(&args),
         Command::Cohorts(args) => cohorts::run(&args),
         Command::Schema(args) => schema::run(&args),
-        Command::Egress(args) => egress::run(&args),
         Command::Generate(args) => generate::run(&args),
     };
     match result {

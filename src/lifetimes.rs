@@ -20,7 +20,7 @@ use super::asked::AskedArgs;
 use super::opened;
 use super::output::Outcome;
 
-/// What the command does.
+/// The description of the command.
 pub const ABOUT: &str = "Shows what becomes of sampled objects, by the method of your own that allocates and by type: how many of the \
             bytes survive their first collection, are promoted to generation 2, die in generation 2 or among large or pinned \
             objects, and are alive at the end. With --at what is alive at a time, with --since what grows, with --base how \
@@ -111,7 +111,10 @@ fn shown(args: &LifetimesArgs) -> anyhow::Result<Outcome> {
                 // The key of one recording is not that of the other.
                 let (base, _) = asked(
                     base,
-                    &LifetimesArgs { asked: AskedArgs { trace: None, ..args.asked.clone() }, ..args.clone() },
+                    &LifetimesArgs {
+                        asked: AskedArgs { own: args.asked.own.clone(), ..AskedArgs::default() },
+                        ..args.clone()
+                    },
                     |recording, takes| Ok(lifetimes_by(recording, by, takes)?),
                 )?;
                 change_answer(&changes(base, lifetimes_by(recording, by, takes)?), args)
@@ -131,7 +134,8 @@ fn shown(args: &LifetimesArgs) -> anyhow::Result<Outcome> {
     args.format.print(&answer, Outcome::with_losses(losses))
 }
 
-/// What is found in the recording that is asked about, by a function that gets it and which types are taken; and whether it has losses.
+/// Asks a function about the recording, which gets it and which types are taken. Gives the answer, and whether the
+/// recording has losses.
 fn asked<T>(
     input: &Path,
     args: &LifetimesArgs,
@@ -205,7 +209,7 @@ fn some(bytes: u64) -> Cell {
     if bytes == 0 { Cell::size(0).shown_as(Cell::Missing) } else { Cell::size(bytes) }
 }
 
-/// What programs get of sums: alone, of the base, and of the recording that is compared with it.
+/// The keys of sums for programs: alone, of the base, and of the recording that is compared with it.
 const SUMS: [[&str; 3]; 13] = [
     ["sample_count", "base.sample_count", "now.sample_count"],
     ["allocated_bytes", "base.allocated_bytes", "now.allocated_bytes"],
@@ -292,7 +296,7 @@ fn change_answer(rows: &[ChangeRow], args: &LifetimesArgs) -> Lifetimes {
     Lifetimes { head: vec![head.into()], table: table(&columns, rows, args, |row| &row.group, cells) }
 }
 
-/// How fresh what is known is.
+/// A sentence on the last collection of generation 2.
 fn behind(full: Option<FullCollection>) -> String {
     match full {
         Some(gc) => {

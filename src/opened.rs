@@ -5,6 +5,7 @@ use std::path::Path;
 use tracequet::analyze::heap::KeptWalk;
 use tracequet::dataset::read::Dataset;
 use tracequet::facts::code::own::OwnCode;
+use tracequet::trace::source::store::{is_address, shown};
 use tracequet::{Convert, DatasetLayout, LIFETIMES, Progress, StoredDataset, TemporaryDataset, expand};
 
 use super::asked::AskedArgs;
@@ -21,9 +22,10 @@ pub struct Opened {
     pub losses: bool,
     /// The copy of what lies in an object store.
     pub stored: Option<StoredDataset>,
-    /// The heap dump that was asked for, when a recording was converted: the dataset has no rows of its objects and references then.
+    /// The heap dump that was asked for, when a recording was converted: the dataset has no rows of its objects and
+    /// references then.
     pub walk: Option<KeptWalk>,
-    /// What was converted: removed with this.
+    /// The temporary dataset of a conversion, removed with this.
     converted: Option<TemporaryDataset>,
 }
 
@@ -32,10 +34,22 @@ impl Opened {
     pub fn is_converted(&self) -> bool {
         self.converted.is_some()
     }
+
+    /// A recording of it on a command line: a path, and the key where there are several at that path. `input` is what
+    /// was opened.
+    pub fn argument(&self, input: &Path, trace_id: &str) -> (String, Option<String>) {
+        let all = self.dataset.recordings();
+        // A directory or a pattern names recordings.
+        let is_of_several = self.is_converted() && !input.is_file() && !is_address(input);
+        let own = all.iter().find(|info| is_of_several && info.trace_id == trace_id);
+        let path = own.map_or_else(|| shown(input), |info| info.path.clone());
+        let key = (!self.is_converted() && all.len() > 1).then(|| trace_id.to_owned());
+        (path.display().to_string(), key)
+    }
 }
 
-/// Opens the dataset at `input`, or converts these tables of the recording there as the request says: what is asked about, and what
-/// a command needs beside it. A dataset has the options of its conversion.
+/// Opens the dataset at `input`, or converts these tables of the recording there as the request says: what is asked
+/// about, and what a command needs beside it. A dataset has the options of its conversion.
 pub fn open(input: &Path, tables: &[&str], asked: &AskedArgs, request: Convert) -> anyhow::Result<Opened> {
     let opened = open_as(input, tables, request)?;
     if asked.is_for_recordings() && !opened.is_converted() {
@@ -56,10 +70,11 @@ fn open_as(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<Op
     converted(input, tables, request.inputs([input]))
 }
 
-/// The same of one recording or several: of a directory without a dataset those in it and below, of a pattern those that it names.
+/// Opens one recording or several: of a directory without a dataset those in it and below, of a pattern those that it
+/// names.
 pub fn open_all(input: &Path, tables: &[&str], own: OwnCode) -> anyhow::Result<Opened> {
     let is_dataset = input.is_dir() && input.join("manifest.json").exists();
-    if is_dataset || tracequet::trace::source::store::is_address(input) {
+    if is_dataset || is_address(input) {
         let asked = AskedArgs { own: OwnArgs { own: own.own, not_own: own.not_own }, ..AskedArgs::default() };
         return open(input, tables, &asked, asked.request().unhashed(true));
     }
@@ -75,7 +90,7 @@ fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<
     interrupt::remove_at_end(folder.path());
     let keep = request.kept_walk().cloned();
     let mut bar = Bar::new(false);
-    let name = tracequet::trace::source::store::shown(input).to_string_lossy().into_owned();
+    let name = shown(input).to_string_lossy().into_owned();
     let mut show = |progress: Progress| bar.show(&name, progress.position, progress.total);
     let result = TemporaryDataset::convert(folder, request.tables_to_read(tables), &mut show);
     bar.clear();

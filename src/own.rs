@@ -9,9 +9,9 @@ use tracequet::facts::code::own::OwnCode;
 pub struct OwnArgs {
     /// Assemblies or methods of your own, such as 'Shop*'; repeatable [default: what does not come with .NET]
     ///
-    /// With it nothing else is your own code. Without it, code is the framework's when its file lies in a shared framework,
-    /// in reference packs, among packages or in a folder of the system, and when its assembly is called System.*,
-    /// Microsoft.*, mscorlib or netstandard.
+    /// With it nothing else is your own code. Without it, code is the framework's when its file lies in a shared
+    /// framework, in reference packs, among packages or in a folder of the system, and when its assembly is called
+    /// System.*, Microsoft.*, mscorlib or netstandard.
     #[arg(long, value_name = "GLOB", value_parser = NonEmptyStringValueParser::new())]
     pub own: Vec<String>,
     /// Assemblies or methods that are not your own, such as 'Dapper*'; repeatable
@@ -26,7 +26,7 @@ impl From<OwnArgs> for OwnCode {
 }
 
 impl OwnArgs {
-    /// The same, of arguments that are used on.
+    /// The patterns, of arguments that are used on.
     pub fn patterns(&self) -> OwnCode {
         OwnCode { own: self.own.clone(), not_own: self.not_own.clone() }
     }

@@ -1,6 +1,6 @@
 //! `tracequet ps`: the .NET processes that can be recorded, and those that cannot be reached.
 
-use tracequet::analyze::present::{Answer, Cell, Column, Document, Table, words};
+use tracequet::analyze::present::{Answer, Cell, Column, Document, Table, table, words};
 use tracequet::trace::source::diagnostics::port::{Candidate, Target, candidates, process_info};
 
 use super::live::args::PsArgs;
@@ -54,7 +54,7 @@ fn row(candidate: Candidate) -> Row {
                         row.command_line = info.command_line;
                     }
                 }
-                // It can be recorded, but does not say its version: before .NET 5.
+                // A runtime before .NET 5 can be recorded, but does not say its version.
                 Err(error) if error.is_unknown_command() => row.version = "3.x".into(),
                 // Nor does one whose arguments are longer than an answer may be.
                 Err(error) if error.is_refusal() => {}
@@ -79,29 +79,17 @@ impl Answer for Processes {
     }
 
     fn rows(&self) -> Table {
-        let columns = [
-            words("pid", "").key("process_id"),
-            words("name", "").key("name"),
-            words("user", "").key("user"),
-            words("runtime", "").key("runtime_version"),
-            words("port", "").key("port"),
-            Column::raw("problem"),
-            words("command", "").key("command_line"),
-        ];
-        let mut table = Table::new("processes", &columns);
-        for row in &self.0 {
+        table!("processes", &self.0, |row| {
             let port = Cell::optional(row.port.as_deref());
             let shown = row.trouble.as_ref().map_or_else(|| port.clone(), |why| Cell::text(&format!("({why})")));
-            table.row([
-                Cell::id(u64::from(row.process)),
-                Cell::text(&row.name),
-                Cell::text(&row.user),
-                Cell::text(&row.version),
-                port.shown_as(shown),
-                Cell::optional(row.trouble.as_deref()),
-                Cell::sentence(&row.command_line),
-            ]);
-        }
-        table
+        } {
+            words("pid", "").key("process_id") => Cell::id(u64::from(row.process)),
+            words("name", "").key("name") => Cell::text(&row.name),
+            words("user", "").key("user") => Cell::text(&row.user),
+            words("runtime", "").key("runtime_version") => Cell::text(&row.version),
+            words("port", "").key("port") => port.shown_as(shown),
+            Column::raw("problem") => Cell::optional(row.trouble.as_deref()),
+            words("command", "").key("command_line") => Cell::sentence(&row.command_line),
+        })
     }
 }

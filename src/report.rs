@@ -19,7 +19,7 @@ use super::own::OwnArgs;
 /// Memory of the graph of a heap, as tracequet diff has it.
 const MAX_GRAPH: u64 = 4 << 30;
 
-/// What the command does.
+/// The description of the command.
 pub const ABOUT: &str = "Writes a recording as one HTML page: findings, figures, a timeline of pauses, heap, allocations and samples, flame graphs, \
             collections, a map of where memory lies and survives, requests, exceptions, locks, and what was lost. Of a dataset \
             of several recordings it writes their figures over time and by label, and the findings of all.\n\n\
@@ -65,8 +65,9 @@ pub struct ReportArgs {
 fn difference_of(base: &Path, new: &Path, own: &OwnArgs) -> anyhow::Result<(String, bool)> {
     let open = |path| open(path, &changes::tables(), own);
     let (before, now) = (open(base)?, open(new)?);
-    let compared = compared((&before.dataset, &[]), (&now.dataset, &[]), By::Own, Options::default(), MAX_GRAPH)?;
+    let mut compared = compared((&before.dataset, &[]), (&now.dataset, &[]), By::Own, Options::default(), MAX_GRAPH)?;
     print_notes(&compared)?;
+    compared.name_steps([&|key| before.argument(base, key), &|key| now.argument(new, key)]);
     let file =
         |path: &Path| path.file_name().map_or_else(|| "dataset".into(), |name| name.to_string_lossy().into_owned());
     let name = format!("{} and {}", file(base), file(new));

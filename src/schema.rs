@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use serde_json::{Value, json};
 use tracequet::analyze::present::units::counted;
-use tracequet::analyze::present::{Answer, Cell, Column, Document, Sentence, Table, Unit, numbers, words};
+use tracequet::analyze::present::{Answer, Cell, Column, Document, Sentence, Table, Unit, numbers, table, words};
 use tracequet::dataset::table::schema::{self, ColumnSchema, TableSchema};
 use tracequet::dataset::table::views::{self, View};
 use tracequet::trace::event::catalog::{self, EventLayout, Provider, ValueMap};
@@ -93,22 +93,14 @@ impl Answer for Asked {
 
 /// The columns of tables.
 fn columns(tables: &[TableSchema]) -> Table {
-    let heads = [
-        Column::raw("table"),
-        words("column", "").key("column"),
-        words("type", "").key("type"),
-        words("unit", "").key("unit"),
-        words("meaning", "").key("doc"),
-    ];
-    let mut all = Table::new("columns", &heads);
-    for table in tables {
-        for c in &table.columns {
-            let unit = c.unit.clone().map_or(Cell::Missing, Cell::words);
-            let doc = Cell::words(c.doc.replace('\n', " "));
-            all.row([Cell::text(&table.name), Cell::text(&c.name), Cell::words(type_text(c)), unit, doc]);
-        }
-    }
-    all
+    let columns = tables.iter().flat_map(|table| table.columns.iter().map(move |column| (table, column)));
+    table!("columns", columns, |(table, c)| {
+        Column::raw("table") => Cell::text(&table.name),
+        words("column", "").key("column") => Cell::text(&c.name),
+        words("type", "").key("type") => Cell::words(type_text(c)),
+        words("unit", "").key("unit") => c.unit.clone().map_or(Cell::Missing, Cell::words),
+        words("meaning", "").key("doc") => Cell::words(c.doc.replace('\n', " ")),
+    })
 }
 
 fn type_text(column: &ColumnSchema) -> String {
@@ -133,12 +125,11 @@ fn find_provider(name: &str) -> anyhow::Result<&'static Provider> {
 }
 
 fn providers() -> anyhow::Result<Table> {
-    let heads =
-        [words("provider", "").key("provider"), words("guid", "").key("guid"), numbers("layouts", "").key("layouts")];
-    let mut table = Table::new("providers", &heads);
-    for p in all_providers()? {
-        table.row([Cell::words(p.provider.as_str()), Cell::text(&p.guid), Cell::count(p.layouts().len() as u64)]);
-    }
+    let table = table!("providers", all_providers()?, |p| {
+        words("provider", "").key("provider") => Cell::words(p.provider.as_str()),
+        words("guid", "").key("guid") => Cell::text(&p.guid),
+        numbers("layouts", "").key("layouts") => Cell::count(p.layouts().len() as u64),
+    });
     Ok(table)
 }
 
@@ -171,22 +162,18 @@ impl Answer for Events {
     }
 
     fn rows(&self) -> Table {
-        let keys = ["id", "version", "name", "opcode", "level", "keywords", "note", "fields"];
-        let mut table = Table::new("events", &keys.map(Column::raw));
-        for layout in self.0.layouts() {
-            table.row([
-                Cell::number(Some(layout.id), Unit::Id),
-                Cell::number(Some(layout.version), Unit::Id),
-                Cell::text(&layout.name),
-                Cell::number(Some(layout.opcode), Unit::Id),
-                Cell::number(Some(layout.level), Unit::Id),
-                // As text: JSON numbers of most readers have 53 bits.
-                Cell::words(format!("{:#x}", layout.keywords)),
-                Cell::optional(layout.note.as_deref()),
-                Cell::text(&layout.fields.join("; ")),
-            ]);
-        }
-        table
+        let id = |number: u32| Cell::number(Some(number), Unit::Id);
+        table!("events", self.0.layouts(), |layout| {
+            Column::raw("id") => id(layout.id),
+            Column::raw("version") => id(layout.version),
+            Column::raw("name") => Cell::text(&layout.name),
+            Column::raw("opcode") => id(layout.opcode.into()),
+            Column::raw("level") => id(layout.level),
+            // As text: JSON numbers of most readers have 53 bits.
+            Column::raw("keywords") => Cell::words(format!("{:#x}", layout.keywords)),
+            Column::raw("note") => Cell::optional(layout.note.as_deref()),
+            Column::raw("fields") => Cell::text(&layout.fields.join("; ")),
+        })
     }
 
     fn json(&self) -> Value {
@@ -218,16 +205,16 @@ fn maps(provider: &'static Provider) -> BTreeMap<&'static str, &'static ValueMap
 
 /// Name, type and map of fields.
 fn fields_of(fields: &[String]) -> Table {
-    let heads = [words("field", "").key("name"), words("type", "").key("type"), words("values", "").key("map")];
-    let mut table = Table::new("fields", &heads);
-    for text in fields {
+    table!("fields", fields, |text| {
         let (name, rest) = text.split_once(':').unwrap_or((text, ""));
         let map = map_of(text);
         let type_name = map.and_then(|_| rest.rsplit_once('(')).map_or(rest, |(before, _)| before);
         let map = map.map_or(Cell::Missing, |map| Cell::words(map.to_owned()));
-        table.row([Cell::text(name.trim()), Cell::text(type_name.trim()), map]);
-    }
-    table
+    } {
+        words("field", "").key("name") => Cell::text(name.trim()),
+        words("type", "").key("type") => Cell::text(type_name.trim()),
+        words("values", "").key("map") => map,
+    })
 }
 
 #[cfg(test)]

@@ -6,13 +6,12 @@ use std::path::Path;
 use clap::Args;
 use tracequet::analyze::check::{FINGERPRINT_TABLES, LabelTest, Run, latest, runs};
 use tracequet::analyze::findings::{self, INFO, WARNING};
-use tracequet::analyze::metrics::{Metric, Missing, Owner, TABLE, definition_of, tables};
-use tracequet::analyze::present::{Answer, Cell, Column, Document, Sentence, Table, numbers, words};
+use tracequet::analyze::metrics::{Missing, Names, Owner, TABLE, definition_of, tables};
+use tracequet::analyze::present::{Answer, Cell, Column, Document, Sentence, Table, numbers, table, words};
 use tracequet::analyze::samples::median;
 
 use super::answer::FormatArgs;
 use super::asked::AskedArgs;
-use super::names::Names;
 use super::opened::{self, Opened};
 use super::output::{Outcome, print_note};
 use super::stored::note_damaged;
@@ -71,12 +70,12 @@ impl Source {
         Source::open_with(input, &[])
     }
 
-    /// The same with more tables, where IN is a recording.
+    /// Opens the dataset, or converts the recording with more tables.
     pub fn open_with(input: &Path, more: &[&str]) -> anyhow::Result<Source> {
         Source::open_asked(input, more, &AskedArgs::default())
     }
 
-    /// The same of what is asked about.
+    /// Opens what is asked about of the dataset or the recording.
     fn open_asked(input: &Path, more: &[&str], asked: &AskedArgs) -> anyhow::Result<Source> {
         let mut needed = needed();
         needed.extend(more.iter().filter(|name| **name != TABLE && !FINGERPRINT_TABLES.contains(name)));
@@ -136,7 +135,7 @@ pub fn shown(metric: &str, value: f64) -> String {
     cell_of(metric, value).in_text()
 }
 
-/// What figures are about: the first part of their names, and the kinds of events whose rules are about it.
+/// A subject of metrics: the first part of their names, and the kinds of events whose rules are about it.
 struct Subject {
     title: &'static str,
     figures: &'static [&'static str],
@@ -179,7 +178,7 @@ fn subject_of_rule(rule: &str) -> usize {
     needs.iter().find_map(of_need).unwrap_or_default()
 }
 
-/// What rules found in a subject, in any of the runs: the names of those that warn, and of those of interest.
+/// The findings in a subject, in any of the runs: the names of rules that warn, and of those that inform.
 #[derive(Default)]
 struct Marks {
     warnings: Vec<String>,
@@ -187,7 +186,7 @@ struct Marks {
 }
 
 impl Marks {
-    /// Those of each subject.
+    /// The marks of each subject.
     fn of(runs: &[Run]) -> Vec<Marks> {
         let mut highest: Vec<(&str, f64)> = Vec::new();
         for metric in runs.iter().flat_map(|run| &run.metrics) {
@@ -233,7 +232,7 @@ impl BySubject {
     fn of(runs: &[Run]) -> BySubject {
         let mut groups: Vec<Vec<Row>> = SUBJECTS.iter().map(|_| Vec::new()).collect();
         for row in rows(runs).into_iter().filter(|row| !row.values.is_empty() && !row.name.starts_with(SCORES)) {
-            // What has no subject is shown with the recording.
+            // A metric without a subject is shown with the recording.
             if let Some(group) = groups.get_mut(subject_of(&row.name).unwrap_or_default()) {
                 group.push(row);
             }
@@ -253,7 +252,7 @@ impl BySubject {
         BySubject { subjects, not_recorded }
     }
 
-    /// What is said behind the figures.
+    /// Notes behind the metrics.
     fn notes(&self) -> Vec<String> {
         let marked = self.subjects.iter().any(|(_, marks, _)| !marks.is_empty());
         let explain =
@@ -332,11 +331,22 @@ impl Answer for Stats<'_> {
 
     /// A row for each metric of each run.
     fn rows(&self) -> Table {
-        let mut table = Table::new("metrics", &METRIC.map(Column::raw));
-        for run in self.0 {
-            run.metrics.iter().for_each(|metric| table.row(metric_cells(run, metric)));
-        }
-        table
+        let rows = self.0.iter().flat_map(|run| run.metrics.iter().map(move |metric| (run, metric)));
+        table!("metrics", rows, |(run, metric)| {
+            let unit = definition_of(&metric.name).ok().flatten().map(|definition| definition.unit.as_str());
+            let (scope, process_id) = metric.owner.columns();
+        } {
+            Column::raw("trace_id") => Cell::text(&run.trace_id),
+            Column::raw("name") => Cell::text(&metric.name),
+            Column::raw("value") => cell_of(&metric.name, metric.value),
+            Column::raw("unit") => Cell::optional(unit),
+            Column::raw("missing") => Cell::optional(metric.missing.map(Missing::word)),
+            Column::raw("observations") => Cell::count(metric.observations),
+            Column::raw("worst") => Cell::optional(metric.worst.as_deref()),
+            Column::raw("scope") => Cell::words(scope),
+            Column::raw("process_id") => Cell::id(process_id),
+            Column::raw("source") => Cell::optional(metric.source.as_deref()),
+        })
     }
 
     /// An array of runs.
@@ -365,27 +375,6 @@ impl Stats<'_> {
         let of = |value| cell_of(&row.name, value);
         [Cell::text(&names.shown(&row.name)), of(median(values)), of(least), of(most), note]
     }
-}
-
-/// What programs get of a metric.
-const METRIC: [&str; 10] =
-    ["trace_id", "name", "value", "unit", "missing", "observations", "worst", "scope", "process_id", "source"];
-
-fn metric_cells(run: &Run, metric: &Metric) -> [Cell; 10] {
-    let unit = definition_of(&metric.name).ok().flatten().map(|definition| definition.unit.as_str());
-    let (scope, process_id) = metric.owner.columns();
-    [
-        Cell::text(&run.trace_id),
-        Cell::text(&metric.name),
-        cell_of(&metric.name, metric.value),
-        Cell::optional(unit),
-        Cell::optional(metric.missing.map(Missing::word)),
-        Cell::count(metric.observations),
-        Cell::optional(metric.worst.as_deref()),
-        Cell::words(scope),
-        Cell::id(process_id),
-        Cell::optional(metric.source.as_deref()),
-    ]
 }
 
 #[cfg(test)]

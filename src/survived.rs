@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tracequet::Error;
-use tracequet::analyze::present::{Answer, Cell, Column, Document, Table, Unit, numbers, words};
+use tracequet::analyze::present::{Answer, Cell, Column, Document, Table, Unit, numbers, table, words};
 use tracequet::analyze::survived::{Fate, Step, TABLES, survived};
 
 use super::answer::FormatArgs;
@@ -49,7 +49,7 @@ pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-/// What is said when an address stands where the collection belongs.
+/// The message when an address stands where the collection belongs.
 const SWAPPED: &str = "the arguments seem to be swapped:";
 
 /// Reads the number of a collection.
@@ -60,7 +60,7 @@ fn collection(text: &str) -> Result<u32, String> {
     })
 }
 
-/// What became of an object in each collection.
+/// The fates of an object, one in each collection.
 struct Fates(Vec<Step>);
 
 impl Answer for Fates {
@@ -75,41 +75,27 @@ impl Answer for Fates {
     }
 
     fn rows(&self) -> Table {
-        let columns = [
-            numbers("gc", "").key("gc_id"),
-            numbers("collects", "").key("generation"),
-            words("kind", "").key("kind"),
-            numbers("start s", "").key("start_ts_ns"),
-            numbers("address", "").key("address"),
-            words("fate", "").key("fate"),
-            numbers("now", "").key("address_after"),
-            words("generation", ""),
-            Column::raw("generation_before"),
-            Column::raw("generation_after"),
-            Column::raw("reason"),
-        ];
         let or_dash = |g: Option<u8>| g.map_or_else(|| "-".to_owned(), |g| g.to_string());
-        let mut table = Table::new("fates", &columns);
-        for s in &self.0 {
+        table!("fates", &self.0, |s| {
             let reason = match s.fate {
                 Fate::Unknown(why) => Cell::words(why.text()),
                 _ => Cell::Missing,
             };
             let generation = |generation: Option<u8>| Cell::number(generation, Unit::Id);
-            table.row([
-                Cell::number(Some(s.gc_id), Unit::Id),
-                generation(s.generation),
-                Cell::optional(s.kind.as_deref()),
-                Cell::moment(s.start_ns),
-                Cell::number(Some(s.address), Unit::Address),
+        } {
+            numbers("gc", "").key("gc_id") => Cell::number(Some(s.gc_id), Unit::Id),
+            numbers("collects", "").key("generation") => generation(s.generation),
+            words("kind", "").key("kind") => Cell::optional(s.kind.as_deref()),
+            numbers("start s", "").key("start_ts_ns") => Cell::moment(s.start_ns),
+            numbers("address", "").key("address") => Cell::number(Some(s.address), Unit::Address),
+            words("fate", "").key("fate") =>
                 Cell::words(s.fate.as_str()).shown_as(Cell::words(s.fate.as_str().replace('_', " "))),
-                Cell::number(s.address_after, Unit::Address),
+            numbers("now", "").key("address_after") => Cell::number(s.address_after, Unit::Address),
+            words("generation", "") =>
                 Cell::words(format!("{} -> {}", or_dash(s.generation_before), or_dash(s.generation_after))),
-                generation(s.generation_before),
-                generation(s.generation_after),
-                reason,
-            ]);
-        }
-        table
+            Column::raw("generation_before") => generation(s.generation_before),
+            Column::raw("generation_after") => generation(s.generation_after),
+            Column::raw("reason") => reason,
+        })
     }
 }

@@ -1,10 +1,10 @@
-//! How wide the terminal is, and whether it shows colours.
+//! The width of the terminal, and its colours.
 
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
 use clap::ValueEnum;
-use tracequet::analyze::present::Width;
+use tracequet::analyze::present::Terminal;
 
 /// Columns where nothing says how many there are.
 const WIDTH: usize = 80;
@@ -42,16 +42,17 @@ impl ColorArg {
     }
 }
 
-/// How many columns a table on standard output may have: those that `COLUMNS` says, else those of the terminal, else 80.
-pub fn width() -> usize {
+/// How many columns a table on standard output may have: those that `COLUMNS` says, else those of the terminal, else
+/// 80.
+fn width() -> usize {
     let terminal = || terminal_size::terminal_size_of(std::io::stdout());
     width_of(std::env::var("COLUMNS").ok().as_deref(), || terminal().map(|(width, _)| usize::from(width.0)))
 }
 
-/// Whether lines are for a person at a terminal: a pipe gets the rows of tables whole.
-pub fn room() -> Width {
+/// Standard output: a person at a terminal gets rows of tables that fit, a pipe gets them whole.
+pub fn standard_output(color: ColorArg) -> Terminal {
     let is_shown = std::io::stdout().is_terminal() || std::env::var_os("COLUMNS").is_some();
-    Width { of_lines: width(), of_tables: if is_shown { width() } else { usize::MAX } }
+    Terminal { line: width(), row: if is_shown { width() } else { usize::MAX }, is_colored: color.is_wanted() }
 }
 
 fn width_of(columns: Option<&str>, terminal: impl FnOnce() -> Option<usize>) -> usize {

@@ -48,7 +48,8 @@ pub struct LiveArgs {
     pub heap: bool,
     /// Record the heap at the end, beside what is recorded until then: all objects and references
     ///
-    /// The process is paused for it as with --heap, when --duration is over or at Ctrl+C. With --for lifetimes, `tracequet heap
+    /// The process is paused for it as with --heap, when --duration is over or at Ctrl+C. With --for lifetimes,
+    /// `tracequet heap
     /// --type` says which code allocated what is there.
     #[arg(long, conflicts_with_all = ["etw", "heap", "stop_on", "only_events", "except_events"])]
     pub heap_at_end: bool,
@@ -61,8 +62,8 @@ pub struct LiveArgs {
     /// Memory of the process for events that were not read yet [default: 256, with a heap 4096]
     #[arg(long, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..=1 << 20), conflicts_with = "etw")]
     pub buffer_size: Option<u32>,
-    /// What the process does when that memory is full: drop events, or block the threads that write them until some were read
-    /// (.NET 11; older runtimes drop) [default: drop, with a heap block]
+    /// What the process does when that memory is full: drop events, or block the threads that write them until some
+    /// were read (.NET 11; older runtimes drop) [default: drop, with a heap block]
     #[arg(long, value_name = "drop|block", value_enum, hide_possible_values = true, conflicts_with = "etw")]
     pub when_full: Option<WhenFullArg>,
     /// Record call stacks with events
@@ -100,8 +101,8 @@ pub struct LiveArgs {
     pub keep: Option<PathBuf>,
     /// How much may wait on the disk to be converted: 500M, 2G [default: 8G]
     ///
-    /// When a process writes faster than tables are made. With more, nothing is taken from the process, which then drops events
-    /// and says so.
+    /// When a process writes faster than tables are made. With more, nothing is taken from the process, which then
+    /// drops events and says so.
     #[arg(long, value_name = "SIZE", value_parser = size, conflicts_with = "etw")]
     pub max_spool: Option<u64>,
     /// How long the process may go on sending when it was asked to stop [default: 1m]
@@ -134,16 +135,16 @@ pub struct ServiceArgs {
     pub compact_at: Option<usize>,
 }
 
-/// What a process does when its buffer is full.
+/// The behaviour of a process when its buffer is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum WhenFullArg {
-    /// It drops events.
+    /// Drops events.
     Drop,
-    /// It waits.
+    /// Waits.
     Block,
 }
 
-/// What is written at the end.
+/// The events that are written at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RundownArg {
     /// Whether the runtime's own default.

@@ -40,7 +40,8 @@ pub fn again(args: WatchArgs) -> anyhow::Result<Outcome> {
 }
 
 fn record(mut args: CollectArgs, service: Option<&ServiceArgs>) -> anyhow::Result<Outcome> {
-    // Both are the same: a heap that did not end by itself, or with a buffer as for other recordings, would not be whole.
+    // Both are the same: a heap that did not end by itself, or with a buffer as for other recordings, would not be
+    // whole.
     let before = args.live.wanted.len();
     args.live.wanted.retain(|name| !name.eq_ignore_ascii_case("heap"));
     args.live.heap |= args.live.wanted.len() < before;
@@ -60,7 +61,7 @@ fn record(mut args: CollectArgs, service: Option<&ServiceArgs>) -> anyhow::Resul
     let usual = Limits::default();
     let duration = args.duration.map(|ns| Duration::from_nanos(u64::try_from(ns).unwrap_or_default()));
     let limits = Limits {
-        // What ends with a heap dump ends when all objects have come.
+        // A recording that ends with a heap dump ends when all objects have come.
         duration: duration.filter(|_| !args.live.heap_at_end),
         max_bytes: args.live.max_size,
         keep: args.live.keep.clone(),

@@ -1,4 +1,5 @@
-//! `tracequet watch`: records a process again and again, for weeks. The process may not be there yet, and may be restarted.
+//! `tracequet watch`: records a process again and again, for weeks. The process may not be there yet, and may be
+//! restarted.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -20,13 +21,13 @@ use super::super::output::{Outcome, print_note, print_result};
 use super::super::text::{clean, counted, duration, size};
 use super::super::{failure, freed, json};
 
-/// How long a process that is not there is first waited for; then twice as long each time.
+/// The first wait for a process that is not there; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// And at last.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// Recordings in a row that may fail. With more the service ends, so that whoever runs it learns of it.
 const MOST_FAILURES: u32 = 10;
-/// How often it is looked whether it was asked to end.
+/// The time between two looks at whether the service was asked to end.
 const LOOK: Duration = Duration::from_millis(100);
 /// The shortest time between two removals of old recordings, and between two compactions.
 const TIDY: Duration = Duration::from_secs(3600);
@@ -63,7 +64,7 @@ pub fn run(session: &Session, convert: &Convert, args: &ServiceArgs) -> anyhow::
     Ok(service.health.outcome())
 }
 
-/// How it went so far.
+/// The recordings so far.
 #[derive(Debug, Default)]
 struct Health {
     recordings: u64,
@@ -93,11 +94,11 @@ struct Service<'s> {
     tidied: Option<Instant>,
     /// When the last compaction ended, or failed.
     compacted: Option<Instant>,
-    /// What was said last, which is not repeated.
+    /// The last message, which is not repeated.
     said: String,
 }
 
-/// What became of a round.
+/// The outcome of a round.
 enum Round {
     /// There is another recording, which was begun then.
     Recorded(Instant),
@@ -277,7 +278,8 @@ impl Service<'_> {
         }
     }
 
-    /// Compacts the dataset when it has many recordings that are not compacted yet. A failure is logged; a later round tries again.
+    /// Compacts the dataset when it has many recordings that are not compacted yet. A failure is logged; a later round
+    /// tries again.
     fn compact(&mut self) -> anyhow::Result<()> {
         let most = self.args.compact_at.unwrap_or(UNPACKED);
         if most == 0 || self.compacted.is_some_and(|compacted| compacted.elapsed() < TIDY.min(self.args.every * 16)) {

@@ -23,21 +23,22 @@ use super::heap;
 use super::process::Place;
 use super::watch::LiveWatch;
 
-/// How long a program that was started may take to end after its runtime has ended the recording.
+/// The time that a program that was started may take to end after its runtime has ended the recording.
 const EXIT: Duration = Duration::from_secs(5);
 
-/// What an interrupt ends.
+/// The recording that an interrupt ends.
 #[derive(Default)]
 pub struct Interrupts {
-    /// How often.
+    /// The number of interrupts.
     pub count: u32,
     /// When it was counted last.
     last: Option<Instant>,
     /// The session that runs.
     pub control: Option<Control>,
-    /// Whether the runtime was asked for a session and has not answered. For a heap dump it answers when its collection has ended.
+    /// Whether the runtime was asked for a session and has not answered. For a heap dump it answers when its collection
+    /// has ended.
     is_beginning: bool,
-    /// What is to be done first.
+    /// The first thing to do.
     at_end: Option<AtEnd>,
 }
 
@@ -47,11 +48,11 @@ pub struct Session {
     pub live: LiveArgs,
     /// Whether it is one of many.
     pub is_service: bool,
-    /// What is asked of the runtime.
+    /// The providers that are asked of the runtime.
     pub request: SessionRequest,
-    /// What ends it.
+    /// The condition that ends the recording.
     pub limits: Limits,
-    /// How long, also where a heap dump comes at the end.
+    /// The duration, also where a heap dump comes at the end.
     pub duration: Option<Duration>,
     /// Whether the summary is JSON.
     pub as_json: bool,
@@ -77,11 +78,11 @@ impl<'l> Reached<'l> {
     }
 }
 
-/// What became of a recording.
+/// The outcome of a recording.
 pub struct Recorded {
     /// The dataset, and what ended it.
     pub collected: Collected,
-    /// What is known of the heap, if that was recorded.
+    /// The heap dump, if that was recorded.
     dump: Option<heap::Dump>,
 }
 
@@ -263,7 +264,7 @@ pub fn catch_interrupts(interrupts: &Arc<Mutex<Interrupts>>, quiet: bool) -> any
     })
 }
 
-/// What ended the recording, in a line.
+/// The reason why the recording ended, in a line.
 fn ending(recorded: &Collected, status: Option<Option<String>>) -> String {
     let why = match &recorded.ending.reason {
         Reason::Process => "the process has ended".into(),

@@ -194,7 +194,7 @@ fn rows_are_told_apart_by_method_or_type() {
     assert_eq!(total("own"), total("type"));
     let markdown = run(&["diff", &base, &new, "--by", "type", "--format", "markdown"]).out;
     assert!(markdown.contains("| `Shop.Orders.Read` | `System.FormatException` |"), "{markdown}");
-    assert!(markdown.contains("| ---: |"), "{markdown}");
+    assert!(markdown.contains("|---:|"), "{markdown}");
 }
 
 // On Wine there is no Python with DuckDB.
@@ -226,9 +226,15 @@ fn sides_are_labels_directories_and_patterns() {
     let folder = tempfile::tempdir().unwrap();
     let (base, new) = (recording("convoy-clean"), recording("convoy"));
     let expected = diff(&[&base, &new]);
+    // Next steps name the recordings of a side, and run.
+    let steps = std::cell::RefCell::new(Vec::new());
     let plain = |answer: &Value| {
-        let keep = |key: &str| answer[key].clone();
-        ["sections", "findings", "metrics", "per"].map(keep)
+        let mut answer = answer.clone();
+        for finding in answer["findings"].as_array_mut().unwrap() {
+            let step = finding.as_object_mut().unwrap().remove("next_step").unwrap();
+            steps.borrow_mut().push(step.as_str().unwrap().to_owned());
+        }
+        ["sections", "findings", "metrics", "per"].map(|key| answer[key].clone())
     };
     let lake = lake(folder.path(), "lake", std::slice::from_ref(&base), &["--append", "--label", "branch=main"]);
     let more = run(&["convert", "-q", &new, "-o", &lake, "--append", "--label", "branch=feature"]);
@@ -243,8 +249,28 @@ fn sides_are_labels_directories_and_patterns() {
     }
     let place = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     assert_eq!(plain(&diff(&[&place("before"), &place("after/*.zst")])), plain(&expected));
+    let steps = steps.into_inner();
+    assert!(steps.iter().any(|step| step.contains("/lake --trace ")), "{steps:?}");
+    for step in steps {
+        let words: Vec<&str> = step.split(' ').collect();
+        let made = run(&words[1..]);
+        assert!(words[0] == "tracequet" && made.code == Some(0) && !made.out.is_empty(), "{step}: {}", made.err);
+    }
     let empty = run(&["diff", &lake, "--baseline", "branch=other", "--new", "branch=main"]);
     assert!(empty.code == Some(1) && empty.err.contains("no recording that could be read"), "{}", empty.err);
+}
+
+#[test]
+fn a_difference_is_rows_of_csv() {
+    let (base, new) = (recording("exceptions-clean"), recording("exceptions"));
+    let csv = run(&["diff", &base, &new, "--by", "type", "--format", "csv"]).out;
+    assert!(csv.starts_with("part,name,beside,what,unit,base,new,chance,is_noise\n"), "{csv}");
+    let answer = diff(&[&base, &new, "--by", "type"]);
+    let lists = ["findings", "metrics"].map(|list| answer[list].as_array().unwrap().len());
+    let rows: usize =
+        answer["sections"].as_array().unwrap().iter().map(|one| one["rows"].as_array().unwrap().len()).sum();
+    assert_eq!(csv.lines().count(), 1 + lists[0] + lists[1] + rows);
+    assert!(csv.contains("\nexception,Shop.Orders.Read,System.FormatException,,count/s,,"), "{csv}");
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 pub mod compaction;
 mod damaged;
-mod egress;
 mod empty_tables;
 mod entries;
 mod labels;

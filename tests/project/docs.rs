@@ -249,7 +249,6 @@ fn commands_in_the_documents_exist() {
         "lifetimes",
         "heap",
         "diff",
-        "egress",
         "explain",
         "export",
         "schema",

@@ -119,7 +119,8 @@ impl Arguments {
             self.converted(self.request(std::slice::from_ref(input)).lifetimes(LIFETIMES), &changes::tables())
         };
         let (before, now) = (side(base)?.dataset, side(new)?.dataset);
-        let compared = compared((&before, &[]), (&now, &[]), By::Own, Options::default(), report::MAX_HEAP)?;
+        let mut compared = compared((&before, &[]), (&now, &[]), By::Own, Options::default(), report::MAX_HEAP)?;
+        compared.name_steps([&|_| (base.clone(), None), &|_| (new.clone(), None)]);
         changes::changes(&format!("{base} and {new}"), [&before, &now], &compared)
     }
 
@@ -127,7 +128,7 @@ impl Arguments {
         let request = self.request(&self.inputs).lifetimes(LIFETIMES);
         let converted = self.converted(request, &explained_tables())?;
         let name = if let [name] = self.inputs.as_slice() { name } else { "recordings" };
-        Ok(Explanation::of(&converted.dataset, None, None, name)?.written(Form::Json, 0.into()))
+        Ok(Explanation::of(&converted.dataset, None, &[], &|_| (name.to_owned(), None))?.written(Form::Json, 0.into()))
     }
 
     fn tables(&self) -> Result<()> {

@@ -7,8 +7,6 @@ mod allowance;
 pub mod check;
 pub mod cohort;
 pub mod collection;
-#[cfg(test)]
-mod dice;
 pub mod diff;
 pub mod findings;
 pub mod heap;
@@ -71,4 +69,9 @@ impl<'r> HeldTexts<'r> {
             "the recording {key} has more than {most} bytes of text in {table} that are needed"
         )))
     }
+}
+
+#[cfg(test)]
+mod tests {
+    pub(crate) mod dice;
 }

@@ -18,13 +18,14 @@ pub fn median(values: &[f64]) -> Option<f64> {
     sorted.get(middle.checked_sub(1)?).map(|lower| f64::midpoint(*lower, upper))
 }
 
-/// Whether so many runs can show a difference at all: four on each side, or more on one where there are fewer on the other.
+/// Whether so many runs can show a difference at all: four on each side, or more on one where there are fewer on the
+/// other.
 pub fn can_tell(a: usize, b: usize) -> bool {
     least_chance(a, b) <= CHANCE
 }
 
-/// The probability of such a difference by chance, as [`mann_whitney`] has it. `None`, which is not known, for too few runs
-/// ([`can_tell`]).
+/// The probability of such a difference by chance, as [`mann_whitney`] has it. `None`, which is not known, for too few
+/// runs ([`can_tell`]).
 pub fn chance(a: &[f64], b: &[f64]) -> Option<f64> {
     mann_whitney(a, b).filter(|_| can_tell(a.len(), b.len()))
 }
@@ -39,8 +40,8 @@ pub fn mann_whitney(a: &[f64], b: &[f64]) -> Option<f64> {
     tails(a, b).map(|[below, above]| (2.0 * below.min(above)).min(1.0))
 }
 
-/// The one-sided tests of Mann and Whitney: the probabilities that the first of two sets of runs of the same program lies at least this
-/// much below the second, and above it. `None` when one of them is empty.
+/// The one-sided tests of Mann and Whitney: the probabilities that the first of two sets of runs of the same program
+/// lies at least this much below the second, and above it. `None` when one of them is empty.
 pub fn tails(a: &[f64], b: &[f64]) -> Option<[f64; 2]> {
     if a.is_empty() || b.is_empty() {
         return None;
@@ -50,8 +51,8 @@ pub fn tails(a: &[f64], b: &[f64]) -> Option<[f64; 2]> {
     Some(if doubled.len() <= EXACT { exact(&doubled, a.len(), own) } else { normal(&doubled, a.len(), own) })
 }
 
-/// The least that [`mann_whitney`] can give for these numbers of runs: when one set lies wholly below the other, which is one of all
-/// ways to deal them out.
+/// The least that [`mann_whitney`] can give for these numbers of runs: when one set lies wholly below the other, which
+/// is one of all ways to deal them out.
 pub fn least_chance(a: usize, b: usize) -> f64 {
     if a == 0 || b == 0 {
         return 1.0;
@@ -70,8 +71,8 @@ pub struct Shift {
     pub interval: Option<[f64; 2]>,
 }
 
-/// By how much `a` lies above `b`. Each end of the interval is exceeded with probability `chance`, as the one-sided test of Mann and
-/// Whitney says. `None` when one of them is empty, or when a value is not finite.
+/// By how much `a` lies above `b`. Each end of the interval is exceeded with probability `chance`, as the one-sided
+/// test of Mann and Whitney says. `None` when one of them is empty, or when a value is not finite.
 pub fn shift(a: &[f64], b: &[f64], chance: f64) -> Option<Shift> {
     let (a, b) = (thinned(a), thinned(b));
     let mut all: Vec<f64> = a.iter().flat_map(|a| b.iter().map(move |b| a - b)).collect();
@@ -96,7 +97,8 @@ fn thinned(values: &[f64]) -> Vec<f64> {
     (0..MOST).filter_map(|n| sorted.get(n * (sorted.len() - 1) / (MOST - 1)).copied()).collect()
 }
 
-/// How many of the sorted differences of `n` and `m` runs lie outside of the interval on each side, and the one that is its end.
+/// How many of the sorted differences of `n` and `m` runs lie outside of the interval on each side, and the one that is
+/// its end.
 fn rank_outside(n: usize, m: usize, chance: f64) -> usize {
     if n + m > EXACT {
         let (a, b) = (n as f64, m as f64);
@@ -116,10 +118,11 @@ fn rank_outside(n: usize, m: usize, chance: f64) -> usize {
         .count()
 }
 
-/// How many runs each of two sets needs to show a difference with probability 0.8, where differences of chance are found with
-/// probability `chance`, by the spread of these runs. `None` when they do not differ, or have no spread.
+/// How many runs each of two sets needs to show a difference with probability 0.8, where differences of chance are
+/// found with probability `chance`, by the spread of these runs. `None` when they do not differ, or have no spread.
 ///
-/// Source: G. E. Noether, Sample size determination for some common nonparametric tests, 1987, for values that are distributed normally.
+/// Source: G. E. Noether, Sample size determination for some common nonparametric tests, 1987, for values that are
+/// distributed normally.
 pub fn runs_needed(a: &[f64], b: &[f64], chance: f64) -> Option<u32> {
     let (own, theirs) = (median(a)?, median(b)?);
     let distances: Vec<f64> = a.iter().map(|a| (a - own).abs()).chain(b.iter().map(|b| (b - theirs).abs())).collect();
@@ -127,7 +130,7 @@ pub fn runs_needed(a: &[f64], b: &[f64], chance: f64) -> Option<u32> {
     let spread = 1.4826 * median(&distances)?;
     let distance = (own - theirs).abs();
     let z = upper_quantile(chance) + upper_quantile(0.2);
-    // How often a run of one set lies above one of the other, beyond half of the pairs.
+    // The share of pairs in which a run of one set lies above one of the other, beyond a half.
     let beyond = 0.5 - upper_tail(distance / spread / std::f64::consts::SQRT_2);
     let needed = (z * z / (6.0 * beyond * beyond)).ceil();
     (needed.is_finite() && spread > 0.0 && distance > 0.0).then(|| needed.clamp(4.0, f64::from(u32::MAX)) as u32)
@@ -203,7 +206,7 @@ fn upper_quantile(part: f64) -> f64 {
     low
 }
 
-/// What the standard normal distribution has above `z`. Abramowitz and Stegun 26.2.17: right to 7.5e-8.
+/// The part of the standard normal distribution above `z`. Abramowitz and Stegun 26.2.17: right to 7.5e-8.
 fn upper_tail(z: f64) -> f64 {
     // The series is for values that are not negative.
     if z < 0.0 {
@@ -279,10 +282,11 @@ mod tests {
         assert!((120..=126).contains(&exact) && (126..=132).contains(&normal), "{exact} {normal}");
     }
 
-    /// The interval of normal values has the truth in it as often as it says, and the number of runs gives the power that it says.
+    /// The interval of normal values has the truth in it as often as it says, and the number of runs gives the power
+    /// that it says.
     #[test]
     fn intervals_and_numbers_of_runs_keep_their_word() {
-        let mut dice = crate::dice::Dice(7);
+        let mut dice = crate::tests::dice::Dice(7);
         // The sum of twelve has variance 1.
         let mut normal =
             |mean: f64| mean + (0..12).map(|_| dice.below(1 << 30) as f64 / f64::from(1 << 30)).sum::<f64>() - 6.0;

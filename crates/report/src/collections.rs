@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use tracequet_analyze::present::units::{count, counted};
-use tracequet_analyze::present::{Cell, Column, Table, numbers, words};
+use tracequet_analyze::present::units::count;
+use tracequet_analyze::present::{Cell, numbers, table, words};
 use tracequet_analyze::subjects::collections::Collection as Row;
 use tracequet_analyze::subjects::heap::{GENERATIONS, Size};
 use tracequet_analyze::subjects::pauses::{Pause, Pauses, Stop};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
+use crate::document::rows_note;
 use crate::read::word;
 
 /// Collections that are held; a process has some thousands an hour.
@@ -158,7 +159,7 @@ impl Collections {
         if self.has_process { self.pauses.of(self.process_id).iter().collect() } else { self.pauses.all().collect() }
     }
 
-    /// Those of `all` that have the longest pauses, the longest first.
+    /// The collections with the longest pauses, the longest first.
     pub(crate) fn longest(&self, most: usize) -> Vec<&Collection> {
         let mut longest: Vec<&Collection> = self.all.iter().collect();
         longest.sort_by_key(|collection| (std::cmp::Reverse(collection.longest_ns), collection.gc_id));
@@ -180,52 +181,38 @@ impl Collections {
 
     /// The table, and what to say of it.
     pub(crate) fn table(&self) -> (String, String) {
-        const HEADS: [Column; 18] = [
-            numbers("gc_id", "Number within the recording; 0 in no table"),
-            numbers("number", "The runtime's own number of the collection"),
-            numbers("start s", "When it began, in seconds since the recording began"),
-            numbers("gen", "Highest generation that was collected"),
-            words("kind", "blocking, background, or foreground: during a background collection"),
-            words("reason", "Why it started"),
-            numbers("pause", "Time in which managed threads were stopped for it, of all its pauses together"),
-            numbers("longest", "The longest of its pauses"),
-            numbers("suspend", "The part of its pauses until all threads had stopped"),
-            numbers("allocated", "Bytes allocated since the collection before"),
-            numbers("before", "Size of all generations before it"),
-            numbers("after", "Size of all generations after it"),
-            numbers("promoted", "Bytes promoted, of all generations"),
-            numbers("gen 0", "Size of generation 0 after it"),
-            numbers("gen 1", "Size of generation 1 after it"),
-            numbers("gen 2", "Size of generation 2 after it"),
-            numbers("large", "Size of the large object heap after it"),
-            numbers("pinned", "Size of the pinned object heap after it"),
-        ];
-        let mut rows = Table::new("collections-table", &HEADS);
         let mut shown = self.longest(MAX_ROWS);
         shown.sort_by_key(|collection| (collection.start_ns, collection.gc_id));
-        for collection in &shown {
-            let mut cells = vec![
-                Cell::id(u64::from(collection.gc_id)),
+        let mut rows = table!("collections-table", &shown, |collection| at collection.start_ns, {
+            let [gen0, gen1, gen2, large, pinned] = collection.sizes;
+        } {
+            numbers("gc_id", "Number within the recording; 0 in no table") => Cell::id(u64::from(collection.gc_id)),
+            numbers("number", "The runtime's own number of the collection") =>
                 Cell::id(Some(collection.number).filter(|number| *number > 0)),
+            numbers("start s", "When it began, in seconds since the recording began") =>
                 Cell::moment(collection.start_ns),
-                Cell::id(collection.generation.map(u64::from)),
+            numbers("gen", "Highest generation that was collected") => Cell::id(collection.generation.map(u64::from)),
+            words("kind", "blocking, background, or foreground: during a background collection") =>
                 Cell::optional(collection.kind.as_deref()),
-                Cell::optional(collection.reason.as_deref()),
+            words("reason", "Why it started") => Cell::optional(collection.reason.as_deref()),
+            numbers("pause", "Time in which managed threads were stopped for it, of all its pauses together") =>
                 Cell::duration(collection.pause_ns),
-                Cell::duration(collection.longest_ns),
+            numbers("longest", "The longest of its pauses") => Cell::duration(collection.longest_ns),
+            numbers("suspend", "The part of its pauses until all threads had stopped") =>
                 Cell::duration(collection.suspend_ns),
-            ];
-            let sizes = [collection.allocated, collection.before, collection.after, collection.promoted];
-            cells.extend(sizes.into_iter().chain(collection.sizes).map(Cell::size));
-            rows.row_at(collection.start_ns, cells);
-        }
+            numbers("allocated", "Bytes allocated since the collection before") => Cell::size(collection.allocated),
+            numbers("before", "Size of all generations before it") => Cell::size(collection.before),
+            numbers("after", "Size of all generations after it") => Cell::size(collection.after),
+            numbers("promoted", "Bytes promoted, of all generations") => Cell::size(collection.promoted),
+            numbers("gen 0", "Size of generation 0 after it") => Cell::size(gen0),
+            numbers("gen 1", "Size of generation 1 after it") => Cell::size(gen1),
+            numbers("gen 2", "Size of generation 2 after it") => Cell::size(gen2),
+            numbers("large", "Size of the large object heap after it") => Cell::size(large),
+            numbers("pinned", "Size of the pinned object heap after it") => Cell::size(pinned),
+        });
         let missing = rows.without_empty();
-        let mut note = if shown.len() < self.all.len() {
-            let all = count(self.all.len() as u64);
-            format!("The {} of {all} collections with the longest pauses, in the order of their starts.", shown.len())
-        } else {
-            format!("All of them: {}.", counted(self.all.len() as u64, "collection", "collections"))
-        };
+        let by = "the longest pauses, in the order of their starts";
+        let mut note = rows_note(shown.len(), self.all.len(), ["collection", "collections"], by);
         if self.other_processes > 0 {
             let others = count(self.other_processes as u64);
             note += &format!(" Of process {}, which has most; {others} more have collections.", self.process_id);

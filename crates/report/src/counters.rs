@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use tracequet_analyze::present::units::{count, counted, size};
-use tracequet_analyze::present::{Cell, Table, Unit, cut, escaped, numbers, words};
+use tracequet_analyze::present::{Cell, Unit, cut, numbers, table, words};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
+use crate::document::note;
 use crate::read::word;
 use crate::timeline::Line;
 
@@ -44,37 +45,16 @@ pub(crate) fn counters(recording: &Recording<'_>, end_ns: i64) -> Result<Option<
     if found.is_empty() {
         return Ok(None);
     }
-    let heads = [
-        words("counter", "Its name"),
-        words("source", "EventSource or meter"),
-        words("unit", "Of its values"),
-        numbers("values", "How many are recorded"),
-        numbers("least", "The least of them"),
-        numbers("mean", "Their mean"),
-        numbers("most", "The greatest of them"),
-        numbers("last", "The last one"),
-    ];
-    let mut table = Table::new("counters-table", &heads);
     let number =
         |value: f64, unit: &str| Cell::number(Some(value), Unit::Count).shown_as(Cell::words(in_unit(value, unit).0));
     let mut charts = String::new();
     let mut drawn = 0;
-    for ((provider, name, unit), points) in &mut found {
+    let table = table!("counters-table", &mut found, |((provider, name, unit), points)| {
         points.sort_by_key(|(ts_ns, _)| *ts_ns);
         let values = || points.iter().map(|(_, value)| *value);
         let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
         let mean = values().sum::<f64>() / points.len() as f64;
         let provider = provider.split('\0').next().unwrap_or_default();
-        table.row(vec![
-            Cell::text(name),
-            Cell::text(provider),
-            Cell::text(unit),
-            Cell::count(points.len() as u64),
-            number(least, unit),
-            number(mean, unit),
-            number(most, unit),
-            points.last().map_or(Cell::Missing, |(_, value)| number(*value, unit)),
-        ]);
         // A line that never changes says nothing.
         if most > least && drawn < MAX_DRAWN {
             drawn += 1;
@@ -83,22 +63,28 @@ pub(crate) fn counters(recording: &Recording<'_>, end_ns: i64) -> Result<Option<
             let line = Line { name: name.clone(), words, class: "c0", points: points.clone(), is_step: false };
             charts += &line.lane(end_ns);
         }
-    }
-    let mut note = format!(
+    } {
+        words("counter", "Its name") => Cell::text(name),
+        words("source", "EventSource or meter") => Cell::text(provider),
+        words("unit", "Of its values") => Cell::text(unit),
+        numbers("values", "How many are recorded") => Cell::count(points.len() as u64),
+        numbers("least", "The least of them") => number(least, unit),
+        numbers("mean", "Their mean") => number(mean, unit),
+        numbers("most", "The greatest of them") => number(most, unit),
+        numbers("last", "The last one") => points.last().map_or(Cell::Missing, |(_, value)| number(*value, unit)),
+    });
+    let mut words = format!(
         "{}; those that change are drawn over the time of the timeline, {MAX_DRAWN} at most.",
         counted(found.len() as u64, "counter", "counters")
     );
     if left_out > 0 {
-        note += &format!(" {} more values are beyond what a page reads.", count(left_out));
+        words += &format!(" {} more values are beyond what a page reads.", count(left_out));
     }
     if !charts.is_empty() {
         charts = format!("<div class=\"lanes small\">\n{charts}</div>\n");
     }
     let table = table.html("Counters");
-    Ok(Some(format!(
-        "<p class=\"note\">{}</p>\n{charts}<details><summary>All as a table</summary>\n{table}</details>\n",
-        escaped(&note)
-    )))
+    Ok(Some(format!("{}{charts}<details><summary>All as a table</summary>\n{table}</details>\n", note(&words))))
 }
 
 /// A value, and the unit that stands behind it: bytes have theirs with them.

@@ -2,7 +2,8 @@
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use std::fmt::Write;
-use tracequet_analyze::present::{escaped, escaped_name};
+use tracequet_analyze::present::units::{count, counted};
+use tracequet_analyze::present::{escaped, escaped_name, escaped_sentence};
 
 use sha2::{Digest, Sha256};
 
@@ -31,7 +32,7 @@ fn patterns() -> String {
     out
 }
 
-/// What makes the page look as it does, and what improves it: as they stand in the repository.
+/// The style and the script of the page, as they stand in the repository.
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
@@ -53,11 +54,25 @@ impl Part {
 /// Bytes of a page with all of its parts.
 const MAX_PAGE: usize = 5_000_000;
 
-/// What stands in place of a part for which there is no room.
+/// A note as HTML.
+pub(crate) fn note(text: &str) -> String {
+    format!("<p class=\"note\">{}</p>\n", escaped_sentence(text))
+}
+
+/// A note on the rows of a table: how many of them it has, and how these were chosen.
+pub(crate) fn rows_note(shown: usize, of: usize, [one, many]: [&str; 2], by: &str) -> String {
+    if shown < of {
+        format!("The {shown} of {} {many} with {by}.", count(of as u64))
+    } else {
+        format!("All of them: {}.", counted(of as u64, one, many))
+    }
+}
+
+/// The note in place of a part for which there is no room.
 const NO_ROOM: &str = "<p class=\"note\">Left out: with it the page would have more than 5 MB. <code>tracequet convert</code> writes it as tables.</p>\n";
 
-/// Empties the largest parts until all together have room. What parts are made of is bounded, so that only a recording that was
-/// made for it has so much.
+/// Empties the largest parts until all together have room. What parts are made of is bounded, so that only a recording
+/// that was made for it has so much.
 fn fitted(mut parts: Vec<Part>, room: usize) -> Vec<Part> {
     while parts.iter().map(Part::len).sum::<usize>() > room {
         match parts.iter_mut().max_by_key(|part| part.len()) {
@@ -104,7 +119,7 @@ impl Parts {
         }
     }
 
-    /// What is not recorded becomes a part of its own: a line each.
+    /// Adds a part with a line for each thing that is not recorded.
     pub(crate) fn add_missing(&mut self) {
         if self.missing.is_empty() {
             return;

@@ -1,15 +1,15 @@
-//! What the recording is, what was found in it, its figures, and what was lost.
+//! The recording itself, its findings, its metrics, and its losses.
 
 use std::fmt::Write;
 
 use tracequet_analyze::findings::{Finding, Verdict, followed, rule};
 use tracequet_analyze::metrics::{Metric, definition_of, metrics};
 use tracequet_analyze::present::units::{count, counted, duration, size, utc};
-use tracequet_analyze::present::{Amount, Cell, Table, escaped, numbers, words};
+use tracequet_analyze::present::{Amount, Cell, Table, escaped, numbers, table, words};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
-use crate::document::Parts;
+use crate::document::{Parts, note};
 use crate::read::word;
 
 /// Rows of the tables of figures and of diagnostics.
@@ -49,7 +49,7 @@ tracequet_dataset::row! {
     struct Loss of diagnostic { severity, code, count, byte_offset, message }
 }
 
-/// What a recording is.
+/// Facts about a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Facts {
     /// Name of its file.
@@ -101,7 +101,7 @@ impl Facts {
             words.extend(word(Some(row.runtime_version)).map(|version| format!(".NET {version}")));
             words.extend(word(Some(row.startup_flags)).map(|flags| flags.replace('|', " ")));
             let of_process = (row.event_count, words.join(", "));
-            // Those with the most events.
+            // Keeps the processes with the most events.
             let place = processes.partition_point(|(events, _)| *events >= of_process.0);
             processes.insert(place, of_process);
             processes.truncate(MAX_PROCESSES);
@@ -116,7 +116,7 @@ impl Facts {
 
     pub(crate) fn html(&self) -> String {
         let mut out = String::from("<dl class=\"facts\">\n");
-        // What has several values has one heading.
+        // Several values of one name have one heading.
         for same in self.pairs.chunk_by(|(a, _), (b, _)| a == b) {
             let is_long = same.len() > 1 || same.iter().any(|(_, value)| value.chars().count() > 32);
             let class = if is_long { " class=\"long\"" } else { "" };
@@ -136,7 +136,7 @@ impl Facts {
         out
     }
 
-    /// What the recording lacks, as a sentence; `None` when every event was read.
+    /// The losses of the recording as a sentence; `None` when every event was read.
     fn lost(&self) -> Option<String> {
         match (self.status.as_str(), self.dropped, self.is_complete) {
             ("failed", ..) => Some("The recording could not be read.".to_owned()),
@@ -159,8 +159,8 @@ fn step(out: &mut String, head: &str, html: &str) {
     write!(out, "<br><span class=\"step\">{head}:</span> {html}").ok();
 }
 
-/// What the rules found, each with a link to its evidence among the parts, and its command for a recording of this name. `None` when no
-/// rule says anything.
+/// What the rules found, each with a link to its evidence among the parts, and its command for a recording of this
+/// name. `None` when no rule says anything.
 pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts, name: &str) -> Result<Option<String>> {
     let found = followed(recording)?;
     if found.is_empty() {
@@ -214,7 +214,7 @@ pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts, name: &str) -> 
                 step(&mut out, "Change", &escaped(finding.advice()));
             }
             if !finding.next_step.is_empty() {
-                let command = escaped(&finding.command(name));
+                let command = escaped(&finding.command(&(name.to_owned(), None)));
                 step(&mut out, "Look closer", &format!("<code class=\"step\">{command}</code>"));
             }
             out.push_str("</li>\n");
@@ -261,21 +261,12 @@ pub(crate) fn figures(recording: &Recording<'_>) -> Result<Option<String>> {
     // Without a figure that stands at the top, as of a log of the kernel, the table does.
     let (mut out, open) =
         if tiles.is_empty() { (String::new(), " open") } else { (format!("<dl class=\"tiles\">\n{tiles}</dl>\n"), "") };
-    let heads = [
-        words("metric", "docs/METRICS.md has the definition of each"),
-        numbers("value", "In its unit"),
-        numbers("of rows", "Table that it was made from"),
-        words("largest", "The row with the largest value"),
-    ];
-    let mut rows = Table::new("figures-table", &heads);
-    for (metric, value) in recorded.iter().take(MAX_ROWS) {
-        rows.row(vec![
-            Cell::text(&metric.name),
-            Cell::in_unit(*value, unit(&metric.name)),
-            Cell::count(metric.observations),
-            Cell::optional(metric.worst.as_deref()),
-        ]);
-    }
+    let rows = table!("figures-table", recorded.iter().take(MAX_ROWS), |(metric, value)| {
+        words("metric", "docs/METRICS.md has the definition of each") => Cell::text(&metric.name),
+        numbers("value", "In its unit") => Cell::in_unit(*value, unit(&metric.name)),
+        numbers("of rows", "Table that it was made from") => Cell::count(metric.observations),
+        words("largest", "The row with the largest value") => Cell::optional(metric.worst.as_deref()),
+    });
     let shown = recorded.len().min(MAX_ROWS);
     let summary = if shown < recorded.len() {
         format!("The first {shown} of {} figures", count(recorded.len() as u64))
@@ -286,7 +277,7 @@ pub(crate) fn figures(recording: &Recording<'_>) -> Result<Option<String>> {
     Ok(Some(out))
 }
 
-/// What was lost, damaged or not understood.
+/// The part on losses: events and bytes that were lost, damaged or not understood.
 pub(crate) fn losses(recording: &Recording<'_>, facts: &Facts) -> Result<String> {
     let mut out = String::new();
     let line = facts.lost().unwrap_or_else(|| "Nothing was lost: every event was read.".to_owned());
@@ -313,12 +304,12 @@ pub(crate) fn losses(recording: &Recording<'_>, facts: &Facts) -> Result<String>
         }
     })?;
     if of > 0 {
-        let note = if of > MAX_ROWS {
+        let words = if of > MAX_ROWS {
             format!("The first {MAX_ROWS} of {} diagnostics.", count(of as u64))
         } else {
             counted(of as u64, "diagnostic.", "diagnostics.")
         };
-        write!(out, "<p class=\"note\">{note}</p>\n{}", rows.html("Diagnostics")).ok();
+        out += &(note(&words) + &rows.html("Diagnostics"));
     }
     Ok(out)
 }

@@ -22,7 +22,7 @@ const MAX_ADDRESS: u64 = 1 << 53;
 /// Generations whose fate is distinguished: 0 to 5, and one that is not known.
 const GENERATIONS: u8 = 6;
 
-/// What a collection does to what no range holds: a number for the script.
+/// The effect of a collection on memory that no range holds: a number for the script.
 const COLLECTS: u8 = 0;
 const LEAVES: u8 = 1;
 const UNKNOWN: u8 = 2;
@@ -45,7 +45,7 @@ pub(crate) struct Follow {
     places: HashMap<u32, u32, RandomState>,
     /// The collection of the last range and its place: ranges of a collection follow each other.
     last: Option<(u32, u32)>,
-    /// Those that may be among the largest, at most twice as many as are kept. None of them is smaller than `least`.
+    /// Ranges that may be among the largest, at most twice as many as are kept. None of them is smaller than `least`.
     largest: Vec<(u64, Range)>,
     least: Option<(u64, Range)>,
     ranges: u64,
@@ -188,7 +188,7 @@ fn cut_to_largest(ranges: &mut Vec<(u64, Range)>) -> Option<(u64, Range)> {
     Some(least)
 }
 
-/// What a collection does to memory of a generation that no range holds.
+/// The effect of a collection on memory of a generation that no range holds.
 fn effect(collection: &Collection, generation: u8) -> u8 {
     let Collection { generation: collected, kind, complete, has_ranges, .. } = collection;
     let generation = if generation == GENERATIONS { u8::MAX } else { generation };
@@ -233,7 +233,7 @@ mod tests {
         (0..2 * MAX_RANGES as u64).for_each(|n| follow.range(3, false, [n * 1000, n * 1000, 1 + n % 7], false));
         let (_, words) = follow.packed(&collections).unwrap().unwrap();
         assert!(words.contains("of 80,000 ranges"), "{words}");
-        // What the script cannot hold exactly is not followed.
+        // Numbers that the script cannot hold exactly are not followed.
         follow.range(3, true, [u64::MAX, 5, 1], false);
         assert!(follow.packed(&collections).unwrap().is_none());
     }

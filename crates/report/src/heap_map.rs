@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use foldhash::fast::RandomState;
 use tracequet_analyze::collection::collects;
 use tracequet_analyze::present::units::{count, size};
-use tracequet_analyze::present::{Cell, Table, numbers};
+use tracequet_analyze::present::{Cell, numbers, table};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
@@ -19,12 +19,13 @@ use crate::survival::Survival;
 const MAX_COLUMNS: usize = 400;
 const MAX_BINS: usize = 560;
 
-/// Runs of parts that are distinguished while it is not known yet how fine the map can be. A part has 256 bytes at least.
+/// Runs of parts that are distinguished while it is not known yet how fine the map can be. A part has 256 bytes at
+/// least.
 const MAX_TOUCHED: usize = 8 << 10;
 const MIN_SHIFT: u32 = 8;
 
-/// What is in a part of the address space after a collection: the low three bits of a byte. The next three are the generation,
-/// the last two how much of the part it takes, in quarters.
+/// What is in a part of the address space after a collection: the low three bits of a byte. The next three are the
+/// generation, the last two how much of the part it takes, in quarters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 enum State {
@@ -42,7 +43,8 @@ enum State {
     NotCollected = 5,
     /// In use after the collection, and not before; nothing was moved here.
     New = 6,
-    /// Survived where it was, in a collection that moved other memory of its generation: it is pinned, or had nowhere to go.
+    /// Survived where it was, in a collection that moved other memory of its generation: it is pinned, or had nowhere
+    /// to go.
     Stayed = 7,
 }
 
@@ -102,7 +104,7 @@ impl Part {
     }
 }
 
-/// What became of the bytes of a collection.
+/// The fates of the bytes of a collection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Fate {
     in_place: u64,
@@ -123,7 +125,7 @@ pub(crate) struct HeapMap {
     near: [usize; 2],
     fates: Vec<Fate>,
     follow: Follow,
-    /// What the same ranges say of generations.
+    /// Survival by generation, of the same ranges.
     pub survival: Survival,
 }
 
@@ -204,7 +206,7 @@ impl HeapMap {
                 *sum = sum.saturating_add(bytes);
             });
         })?;
-        // Those of a collection follow each other: it is looked up when another comes.
+        // Ranges of a collection follow each other: the collection is looked up when another one begins.
         let mut last = None;
         let mut collection_of = |gc_id: u32| match last {
             Some((of, found)) if of == gc_id => found,
@@ -301,7 +303,7 @@ impl HeapMap {
         self.follow.packed(&collections.all)
     }
 
-    /// What is drawn, in words.
+    /// The drawing in words.
     pub(crate) fn note(&self) -> String {
         let columns = match self.columns.len() {
             n if n < self.of => {
@@ -324,38 +326,19 @@ impl HeapMap {
 
     /// The table behind the map.
     pub(crate) fn table(&self) -> String {
-        let heads = [
-            numbers("gc_id", "Number of the collection within the recording"),
-            numbers("gen", "Highest generation that was collected"),
-            numbers("survived in place", "Sum of the lengths of the surviving ranges"),
-            numbers("moved", "Sum of the lengths of the moved ranges"),
-            numbers(
-                "freed",
-                "Bytes in use at the start of the generations that were collected, less those that survived",
-            ),
-            numbers("not collected", "Bytes in use at the start of the other generations"),
-            numbers("freed %", "Freed bytes as a share of the bytes in use in these generations"),
-        ];
-        let mut rows = Table::new("heap-map-table", &heads);
-        for (collection, fate) in self.columns.iter().zip(&self.fates) {
+        let rows = table!("heap-map-table", self.columns.iter().zip(&self.fates), |(collection, fate)| at collection.start_ns, {
             let survived = fate.in_place.saturating_add(fate.moved);
-            rows.row_at(
-                collection.start_ns,
-                vec![
-                    Cell::id(u64::from(collection.gc_id)),
-                    Cell::id(collection.generation.map(u64::from)),
-                    Cell::size(fate.in_place),
-                    Cell::size(fate.moved),
-                    Cell::size(fate.collected.map(|bytes| bytes.saturating_sub(survived))),
-                    Cell::size(fate.kept),
-                    Cell::share(
-                        fate.collected
-                            .filter(|bytes| *bytes > 0)
-                            .map(|bytes| bytes.saturating_sub(survived) as f64 / bytes as f64),
-                    ),
-                ],
-            );
-        }
+        } {
+            numbers("gc_id", "Number of the collection within the recording") => Cell::id(u64::from(collection.gc_id)),
+            numbers("gen", "Highest generation that was collected") => Cell::id(collection.generation.map(u64::from)),
+            numbers("survived in place", "Sum of the lengths of the surviving ranges") => Cell::size(fate.in_place),
+            numbers("moved", "Sum of the lengths of the moved ranges") => Cell::size(fate.moved),
+            numbers("freed", "Bytes in use at the start of the generations that were collected, less those that survived") =>
+                Cell::size(fate.collected.map(|bytes| bytes.saturating_sub(survived))),
+            numbers("not collected", "Bytes in use at the start of the other generations") => Cell::size(fate.kept),
+            numbers("freed %", "Freed bytes as a share of the bytes in use in these generations") =>
+                Cell::share(fate.collected.filter(|bytes| *bytes > 0).map(|bytes| bytes.saturating_sub(survived) as f64 / bytes as f64)),
+        });
         rows.html("What became of the bytes of each collection")
     }
 }

@@ -8,7 +8,7 @@ use tracequet_analyze::check::{Run, runs};
 use tracequet_analyze::heap::KeptWalk;
 use tracequet_analyze::metrics::definition_of;
 use tracequet_analyze::present::units::count;
-use tracequet_analyze::present::{Amount, Cell, Column, Table, Unit, cut, escaped, numbers, words};
+use tracequet_analyze::present::{Amount, Cell, Table, Unit, cut, escaped, numbers, table, words};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Dataset;
 
@@ -16,7 +16,8 @@ use crate::document::{Parts, document};
 use crate::page::{page_with, verdict_lines};
 use crate::timeline::{BAND, Line, lines};
 
-/// Recordings in the table, figures that are drawn, rows of a table, and names of labels that figures are distinguished by.
+/// Recordings in the table, figures that are drawn, rows of a table, and names of labels that figures are distinguished
+/// by.
 const MAX_RECORDINGS: usize = 1000;
 const MAX_CHARTS: usize = 40;
 const MAX_ROWS: usize = 200;
@@ -38,7 +39,7 @@ const FIRST: [(&str, &str); 12] = [
     ("lost.events", "Lost events"),
 ];
 
-/// What stands above the chart of a figure.
+/// The title of a metric's chart.
 fn title(name: &str) -> String {
     match FIRST.iter().find(|(first, _)| *first == name) {
         Some((_, words)) => format!("{words} ({name})"),
@@ -154,25 +155,15 @@ fn found_part(found: &Found) -> Option<String> {
     if rules.is_empty() {
         return None;
     }
-    let heads = [
-        words("rule", "docs/FINDINGS.md has them"),
-        numbers("recordings", "In which it found something"),
-        numbers("warnings", "How often it was a warning"),
-        numbers("highest score", "From 0 to 100; from 75 on a warning"),
-        words("worst in", "The recording with that score"),
-    ];
-    let mut table = Table::new("findings-table", &heads);
     let mut rules: Vec<_> = rules.into_iter().collect();
     rules.sort_by(|(_, a), (_, b)| b.2.total_cmp(&a.2));
-    for (rule, (recordings, warnings, score, worst)) in rules {
-        table.row(vec![
-            Cell::text(&rule.replace('_', " ")),
-            Cell::count(recordings),
-            Cell::count(warnings),
-            Cell::number(Some(score), Unit::Score),
-            Cell::text(worst),
-        ]);
-    }
+    let table = table!("findings-table", rules, |(rule, (recordings, warnings, score, worst))| {
+        words("rule", "docs/FINDINGS.md has them") => Cell::text(&rule.replace('_', " ")),
+        numbers("recordings", "In which it found something") => Cell::count(recordings),
+        numbers("warnings", "How often it was a warning") => Cell::count(warnings),
+        numbers("highest score", "From 0 to 100; from 75 on a warning") => Cell::number(Some(score), Unit::Score),
+        words("worst in", "The recording with that score") => Cell::text(worst),
+    });
     Some(table.html("Findings of all recordings"))
 }
 
@@ -208,31 +199,15 @@ fn trends(read: &[&Run]) -> Option<String> {
         return None;
     }
     let mut charts = String::new();
-    let heads: [Column; 6] = [
-        words("metric", "docs/METRICS.md has the definition of each"),
-        numbers("recordings", "That have it"),
-        numbers("lower quartile", "A quarter of the values is at most this"),
-        numbers("median", "Half of the values are at most this"),
-        numbers("upper quartile", "Three quarters of the values are at most this"),
-        numbers("last", "Of the newest recording"),
-    ];
-    let mut table = Table::new("trends-table", &heads);
-    for (place, name) in names.iter().take(MAX_ROWS).enumerate() {
+    let table = table!("trends-table", names.iter().take(MAX_ROWS).enumerate(), |(place, name)| {
         let unit = unit(name);
         let points: Vec<(i64, f64)> =
             read.iter().enumerate().filter_map(|(at, run)| Some((at as i64, value_of(run, name)?))).collect();
         let mut values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
+        let known = points.len() as u64;
         let [low, median, high] = quartiles(&mut values);
         let last = points.last().map_or(0.0, |(_, value)| *value);
         let number = |value: f64| Cell::in_unit(value, &unit);
-        table.row(vec![
-            Cell::text(name),
-            Cell::count(points.len() as u64),
-            number(low),
-            number(median),
-            number(high),
-            number(last),
-        ]);
         let differs = values.first().zip(values.last()).is_some_and(|(least, most)| least < most);
         if place < MAX_CHARTS && differs {
             let is_out = if last < low || last > high { ", outside of the band" } else { "" };
@@ -242,17 +217,19 @@ fn trends(read: &[&Run]) -> Option<String> {
                 Amount::in_unit(high, &unit),
                 Amount::in_unit(last, &unit)
             );
-            let band = |value: f64| Line {
-                name: String::new(),
-                words: String::new(),
-                class: BAND,
-                points: vec![(0, value), (read.len() as i64 - 1, value)],
-                is_step: true,
-            };
-            let line = Line { name: String::new(), words: String::new(), class: "c0", points, is_step: false };
+            let ends = |value: f64| vec![(0, value), (read.len() as i64 - 1, value)];
+            let band = |value: f64| Line { class: BAND, points: ends(value), is_step: true, ..Line::default() };
+            let line = Line { class: "c0", points, ..Line::default() };
             charts += &lines(&title(name), &words, read.len() as i64 - 1, None, &[band(low), band(high), line], &[]);
         }
-    }
+    } {
+        words("metric", "docs/METRICS.md has the definition of each") => Cell::text(name),
+        numbers("recordings", "That have it") => Cell::count(known),
+        numbers("lower quartile", "A quarter of the values is at most this") => number(low),
+        numbers("median", "Half of the values are at most this") => number(median),
+        numbers("upper quartile", "Three quarters of the values are at most this") => number(high),
+        numbers("last", "Of the newest recording") => number(last),
+    });
     let charts = charts.replace("class=\"plot\"", "class=\"plot fixed\"");
     Some(format!(
         "<p class=\"note\">Recordings from left to right, the oldest first. Between the two grey lines lies the middle half of all values.</p>\n\
@@ -301,16 +278,7 @@ fn by_label(read: &[&Run]) -> Option<String> {
 }
 
 fn recordings(all: &[Run], found: &Found) -> String {
-    let heads = [
-        words("recording", "Its name in the dataset"),
-        words("start", "When it began"),
-        words("labels", "That it was converted with"),
-        words("state", "Whether anything is missing in it"),
-        numbers("warnings", "Of the rules"),
-        words("findings", "Those of the highest scores"),
-    ];
-    let mut table = Table::new("recordings-table", &heads);
-    for run in all.iter().take(MAX_RECORDINGS) {
+    let table = table!("recordings-table", all.iter().take(MAX_RECORDINGS), |run| {
         let labels: Vec<String> = run.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let state = match (run.is_failed, run.has_losses) {
             (true, _) => "not readable",
@@ -321,15 +289,14 @@ fn recordings(all: &[Run], found: &Found) -> String {
         of.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
         let warnings = of.iter().filter(|(_, verdict, _)| verdict == "warning").count();
         let rules: Vec<String> = of.iter().take(3).map(|(rule, ..)| rule.replace('_', " ")).collect();
-        table.row(vec![
-            Cell::text(cut(&run.trace_id, 200)),
-            Cell::optional(is_known(&run.start).then(|| moment(&run.start)).as_deref()),
-            Cell::text(&labels.join(", ")),
-            Cell::text(state),
-            Cell::count(Some(warnings as u64).filter(|_| !run.is_failed)),
-            Cell::text(&rules.join(", ")),
-        ]);
-    }
+    } {
+        words("recording", "Its name in the dataset") => Cell::text(cut(&run.trace_id, 200)),
+        words("start", "When it began") => Cell::optional(is_known(&run.start).then(|| moment(&run.start)).as_deref()),
+        words("labels", "That it was converted with") => Cell::text(&labels.join(", ")),
+        words("state", "Whether anything is missing in it") => Cell::text(state),
+        numbers("warnings", "Of the rules") => Cell::count(Some(warnings as u64).filter(|_| !run.is_failed)),
+        words("findings", "Those of the highest scores") => Cell::text(&rules.join(", ")),
+    });
     let note = if all.len() > MAX_RECORDINGS { format!("The first {MAX_RECORDINGS} of them. ") } else { String::new() };
     format!(
         "<p class=\"note\">{note}<code>tracequet report LAKE --trace RECORDING</code> makes the page of one.</p>\n{}",

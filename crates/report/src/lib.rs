@@ -30,6 +30,7 @@ mod survival;
 mod tasks;
 mod threads;
 mod timeline;
+mod tree;
 
 pub use lake::{lake, page_of};
 pub use page::{TABLES, page, page_after, page_with};

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::present::units::{counted, duration, moment, size};
-use tracequet_analyze::present::{Cell, Table, escaped, numbers, words};
+use tracequet_analyze::present::{Cell, Table, escaped, numbers, table, words};
 use tracequet_analyze::subjects::heap::{Bytes, GENERATIONS, HeapGeneration, Mark};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
@@ -164,38 +164,25 @@ fn tables(collection: &Collection, opened: &Opened) -> String {
         rows.row([Cell::text(name)].into_iter().chain(cells).collect::<Vec<_>>());
     }
     out += &html(rows, &format!("Generations of collection {gc_id}"));
-    let heads = [
-        words("kept by", "Kind of roots"),
-        numbers("bytes", "What this kind keeps alive and no kind before it did"),
-        numbers("time", "Marking of this kind, on the heap that took longest"),
-    ];
-    let mut rows = Table::new(format!("opened-{gc_id}-marks"), &heads);
     let mut marks: Vec<_> = opened.marks.iter().collect();
     marks.sort_by_key(|(kind, [bytes, _])| (std::cmp::Reverse(*bytes), *kind));
-    for (kind, [bytes, ns]) in marks {
+    let rows = table!(format!("opened-{gc_id}-marks"), marks, |(kind, [bytes, ns])| {
         let time = Cell::span(*ns);
-        rows.row(vec![Cell::text(&kind.replace('_', " ")), Cell::size(*bytes), time]);
-    }
+    } {
+        words("kept by", "Kind of roots") => Cell::text(&kind.replace('_', " ")),
+        numbers("bytes", "What this kind keeps alive and no kind before it did") => Cell::size(*bytes),
+        numbers("time", "Marking of this kind, on the heap that took longest") => time,
+    });
     out += &html(rows, &format!("Marking of collection {gc_id}"));
-    let heads = [
-        numbers("heap", "Number of the heap"),
-        numbers("after", "Size of its generations at the end"),
-        numbers("marked", "Bytes that its marking kept alive"),
-        numbers("marking", "Time of its marking"),
-        words("compacted", "Why it was compacted"),
-        words("conditions", "What had a part in the choice of the generation"),
-    ];
-    let mut rows = Table::new(format!("opened-{gc_id}-heaps"), &heads);
-    for (index, heap) in &opened.heaps {
-        rows.row(vec![
-            Cell::id(u64::from(*index)),
-            Cell::size(heap.after),
-            Cell::size(heap.marked),
-            Cell::span(heap.marking_ns),
-            Cell::optional(heap.compact_reason.as_deref()),
+    let rows = table!(format!("opened-{gc_id}-heaps"), &opened.heaps, |(index, heap)| {
+        numbers("heap", "Number of the heap") => Cell::id(u64::from(*index)),
+        numbers("after", "Size of its generations at the end") => Cell::size(heap.after),
+        numbers("marked", "Bytes that its marking kept alive") => Cell::size(heap.marked),
+        numbers("marking", "Time of its marking") => Cell::span(heap.marking_ns),
+        words("compacted", "Why it was compacted") => Cell::optional(heap.compact_reason.as_deref()),
+        words("conditions", "What had a part in the choice of the generation") =>
             Cell::optional(heap.conditions.as_deref().map(|text| text.replace('|', ", ")).as_deref()),
-        ]);
-    }
+    });
     out += &html(rows, &format!("Heaps of collection {gc_id}"));
     let rows = opened.joins.rows(format!("opened-{gc_id}-joins"), collection.start_ns);
     out += &html(rows, &format!("Phases of collection {gc_id}"));

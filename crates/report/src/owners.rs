@@ -26,7 +26,7 @@ impl<'p> Owners<'p> {
         Owners { profile, takes, known: HashMap::default() }
     }
 
-    /// Its name; empty if the stack has no such function.
+    /// The name of the method; empty if the stack has no such function.
     pub(crate) fn name(&mut self, callsite: u32) -> &str {
         if self.known.len() >= MAX_SITES {
             self.known.clear();

@@ -11,9 +11,9 @@ use tracequet_dataset::read::Recording;
 
 use crate::collections::Collections;
 use crate::counters::counters;
-use crate::document::{Parts, document};
+use crate::document::{Parts, document, note};
 use crate::facts::{Facts, figures, findings, losses};
-use crate::flame::{Flame, Room};
+use crate::flame::Flame;
 use crate::heap_map::HeapMap;
 use crate::opened::opened;
 use crate::packed::element;
@@ -26,6 +26,7 @@ use crate::survival::fragmentation;
 use crate::tasks::tasks;
 use crate::threads::threads;
 use crate::timeline::{Series, Shown, Timeline};
+use crate::tree::Room;
 
 /// The tables that a page is made of.
 pub const TABLES: [&str; 42] = [
@@ -80,12 +81,13 @@ pub fn page(recording: &Recording<'_>) -> Result<String> {
     page_after(recording, "")
 }
 
-/// The same with a text above all parts, such as the result of a check. Lines of it that begin with a space belong to the one before.
+/// Makes the page with a text above all parts, such as the result of a check. Lines of the text that begin with a space
+/// belong to the one before.
 pub fn page_after(recording: &Recording<'_>, verdict: &str) -> Result<String> {
     page_with(recording, verdict, None)
 }
 
-/// The same with the heap dump that the conversion of the recording kept, so that it need not be in the dataset.
+/// Makes the page with the heap dump that the conversion of the recording kept, so that it need not be in the dataset.
 pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk>) -> Result<String> {
     // A recording that is not finished has no table at all: this says why.
     recording.table("trace")?;
@@ -138,8 +140,8 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     let mut parts = Parts::default();
     let figures = figures(recording)?;
     if let Some(html) = figures {
-        let of_all = "<p class=\"note\">Of all processes together.</p>\n";
-        parts.add("figures", "Figures", if collections.other_processes > 0 { of_all.to_owned() + &html } else { html });
+        let of_all = if collections.other_processes > 0 { note("Of all processes together.") } else { String::new() };
+        parts.add("figures", "Figures", of_all + &html);
     }
     parts.add_or(
         "timeline",
@@ -242,10 +244,10 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
         threads.map(|threads| threads.html),
         "What threads did is not recorded: an .etl with context switches has it.",
     );
-    let (table, note, modules) = subjects::modules(recording)?;
+    let (table, about, modules) = subjects::modules(recording)?;
     let modules = (modules > 0).then(|| {
         let rows = counted(modules, "row", "rows");
-        format!("<p class=\"note\">{}</p>\n<details><summary>{rows}</summary>\n{table}</details>\n", escaped(&note))
+        format!("{}<details><summary>{rows}</summary>\n{table}</details>\n", note(&about))
     });
     parts.add_or("modules", "Modules", modules, "No modules are recorded. The runtime writes them at the end of a recording (rundown), unless the recorder leaves that out.");
     parts.add("losses", "Losses", losses(recording, &facts)?);
@@ -284,7 +286,8 @@ pub(crate) fn stacks_table(recording: &Recording<'_>, what: What) -> Option<&'st
     ["process", "thread", "callsite", "frame", of].into_iter().all(has).then_some(of)
 }
 
-/// The profile of a kind; `None` when the dataset lacks a table for it, or there are no samples with stacks, not even of threads that wait.
+/// The profile of a kind; `None` when the dataset lacks a table for it, or there are no samples with stacks, not even
+/// of threads that wait.
 pub(crate) fn stacks(recording: &Recording<'_>, what: What) -> Result<Option<Profile>> {
     let Some(of) = stacks_table(recording, what) else { return Ok(None) };
     if !has_rows(recording, of)? {
@@ -310,7 +313,7 @@ struct Graph {
     unit: &'static str,
     words: String,
     table: String,
-    note: String,
+    about: String,
 }
 
 fn graph(
@@ -322,7 +325,7 @@ fn graph(
     room: &mut Room,
 ) -> Result<Graph> {
     let unit = profile.unit.word();
-    let packed = flame.packed(profile, room)?;
+    let (packed, slices) = flame.packed(profile, room)?;
     let mut words = format!("{} in all.", Amount::in_unit(flame.all(), unit));
     if id == "cpu" && unit == "ns" {
         words += " Time of all threads that ran.";
@@ -349,13 +352,13 @@ fn graph(
             }
         );
     }
-    let (table, note) = flame.table(&format!("stacks-{id}-table"), &format!("{name} by function"), unit);
+    let (table, about) = flame.table(&format!("stacks-{id}-table"), &format!("{name} by function"), unit);
     data.push_str(&element(&format!("flame-{id}"), &packed.data));
-    match &packed.slices {
+    match &slices {
         Some(slices) => data.push_str(&element(&format!("slices-{id}"), slices)),
         None => words += " There is too much of it to follow the time and the thread that are chosen.",
     }
-    Ok(Graph { id, name, unit, words, table, note })
+    Ok(Graph { id, name, unit, words, table, about })
 }
 
 /// The graphs. `waiting` are the samples of threads outside of managed code, where a recording has no others.
@@ -370,13 +373,13 @@ fn flame_part(graphs: Vec<Graph>, waiting: u64) -> Option<String> {
         return None;
     }
     for graph in graphs {
-        let Graph { id, name, unit, words, table, note } = graph;
+        let Graph { id, name, unit, words, table, about } = graph;
         writeln!(
             out,
-            "<div class=\"stacks\" id=\"stacks-{id}\" data-flame=\"flame-{id}\" data-unit=\"{unit}\"><h3>{name}</h3>\n<p class=\"note\">{}</p>\n\
-             <div class=\"graph\"></div>\n<details><summary>The functions as a table</summary>\n<p class=\"note\">{}</p>\n{table}</details></div>",
-            words,
-            escaped(&note),
+            "<div class=\"stacks\" id=\"stacks-{id}\" data-flame=\"flame-{id}\" data-unit=\"{unit}\"><h3>{name}</h3>\n{}\
+             <div class=\"graph\"></div>\n<details><summary>The functions as a table</summary>\n{}{table}</details></div>",
+            note(&words),
+            note(&about),
         )
         .ok();
     }
@@ -388,11 +391,9 @@ fn whose(collections: &Collections, what: &str, others: &str) -> String {
     if collections.other_processes == 0 {
         return String::new();
     }
-    format!(
-        "<p class=\"note\">{what} of process {}, which has most collections; {} some, too.{others}</p>\n",
-        collections.process_id,
-        counted(collections.other_processes as u64, "other process has", "other processes have"),
-    )
+    let process = collections.process_id;
+    let more = counted(collections.other_processes as u64, "other process has", "other processes have");
+    note(&format!("{what} of process {process}, which has most collections; {more} some, too.{others}"))
 }
 
 fn timeline_part(timeline: &Timeline<'_>) -> Option<String> {
@@ -411,9 +412,9 @@ fn collections_part(recording: &Recording<'_>, collections: &Collections) -> Res
     if collections.all.is_empty() {
         return Ok(None);
     }
-    let (table, note) = collections.table();
+    let (table, about) = collections.table();
     let opened = opened(recording, collections)?.unwrap_or_default();
-    Ok(Some(format!("<p class=\"note\">{}</p>\n{table}{opened}", escaped(&note))))
+    Ok(Some(format!("{}{table}{opened}", note(&about))))
 }
 
 fn heap_part(
@@ -431,15 +432,14 @@ fn heap_part(
         words += &of;
     }
     Ok(format!(
-        "{}<p class=\"note\">{}</p>\n<div class=\"map\" data-map=\"heap-map\"></div>\n{}<details><summary>What became of the bytes</summary>\n{}</details>\n",
+        "{}{}<div class=\"map\" data-map=\"heap-map\"></div>\n{}<details><summary>What became of the bytes</summary>\n{}</details>\n",
         whose(collections, "The map is that", ""),
-        words,
+        note(&words),
         fragmentation(recording, collections, end_ns)?,
         map.table()
     ))
 }
 
 fn subject(subject: &Subject) -> Option<String> {
-    let part = || format!("<p class=\"note\">{}</p>\n{}", escaped(&subject.note), subject.table);
-    (subject.rows > 0).then(part)
+    (subject.rows > 0).then(|| note(&subject.note) + &subject.table)
 }

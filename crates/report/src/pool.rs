@@ -1,11 +1,12 @@
 //! The thread pool: how many workers, why their number changed, and how long work waited for one.
 
 use tracequet_analyze::present::units::{counted, duration};
-use tracequet_analyze::present::{Cell, Table, escaped, numbers, words};
+use tracequet_analyze::present::{Cell, numbers, table, words};
 use tracequet_analyze::subjects::pool::{self, percentile};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
+use crate::document::note;
 use crate::timeline::Line;
 
 /// The part, and the line of the timeline.
@@ -38,32 +39,18 @@ pub(crate) fn pool(recording: &Recording<'_>) -> Result<Option<Pool>> {
         );
     }
     if !adjusted.is_empty() {
-        let heads = [
-            words("reason", "Why the number of workers was changed, in the runtime's words"),
-            numbers("times", "How often"),
-            numbers("least", "Workers, at least"),
-            numbers("most", "Workers, at most"),
-            numbers("last s", "When for the last time, in seconds since the recording began"),
-        ];
-        let mut table = Table::new("pool-table", &heads);
-        for (reason, of_reason) in &adjusted {
-            table.row(vec![
-                Cell::text(reason),
-                Cell::count(of_reason.times),
-                Cell::count(of_reason.least.map(u64::from)),
-                Cell::count(of_reason.most.map(u64::from)),
+        let table = table!("pool-table", &adjusted, |(reason, of_reason)| {
+            words("reason", "Why the number of workers was changed, in the runtime's words") => Cell::text(reason),
+            numbers("times", "How often") => Cell::count(of_reason.times),
+            numbers("least", "Workers, at least") => Cell::count(of_reason.least.map(u64::from)),
+            numbers("most", "Workers, at most") => Cell::count(of_reason.most.map(u64::from)),
+            numbers("last s", "When for the last time, in seconds since the recording began") =>
                 Cell::moment(of_reason.last_ns),
-            ]);
-        }
+        });
         html += &table.html("Changes of the number of workers");
     } else if events > 0 {
-        html += &format!(
-            "<p class=\"note\">{}</p>\n",
-            escaped(&format!(
-                "{} of the pool; the number of workers was not changed.",
-                counted(events, "event", "events")
-            ))
-        );
+        let events = counted(events, "event", "events");
+        html += &note(&format!("{events} of the pool; the number of workers was not changed."));
     }
     let points: Vec<(i64, f64)> = workers.into_iter().map(|(ts_ns, count)| (ts_ns, count.into())).collect();
     let most = points.iter().fold(0.0, |most: f64, (_, workers)| most.max(*workers));

@@ -1,17 +1,16 @@
 //! Requests of HTTP by route, and the slowest of them.
 
-use std::fmt::Write;
-
 use tracequet_analyze::present::units::{count, counted, duration};
-use tracequet_analyze::present::{Cell, Table, escaped, numbers, words};
+use tracequet_analyze::present::{Cell, numbers, table, words};
 use tracequet_analyze::subjects::pauses::{self, Pauses};
 use tracequet_analyze::subjects::pool::percentile;
 use tracequet_analyze::subjects::requests::{Asked, CLIENT, Kind, SERVER, route, spent};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
+use crate::document::{note, rows_note};
 use crate::read::{span, word};
-use crate::subjects::{Groups, rows_note};
+use crate::subjects::Groups;
 use crate::timeline::{Highest, Line, Series};
 
 tracequet_dataset::row! {
@@ -47,14 +46,15 @@ fn source(provider: &str, name: &str) -> Option<(usize, usize)> {
     }
 }
 
-/// What the sources of a side report.
+/// The sources of requests on each side.
 #[derive(Clone, Copy, Debug, Default)]
 struct Source {
     rows: u64,
     says_route: bool,
 }
 
-/// Of each side the source whose requests are shown: of those that say the route the one that has most; of two with as many the better one.
+/// Of each side the source whose requests are shown: of those that say the route the one that has most; of two with as
+/// many the better one.
 fn sources(recording: &Recording<'_>) -> Result<[Option<usize>; 2]> {
     let mut found = [[Source::default(); 3]; 2];
     recording.each_recorded::<Reported<'_>>(|row| {
@@ -152,101 +152,71 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
         }
     })?;
     over_time.kinds.retain(|(_, _, sums)| sums.iter().any(|sum| *sum > 0));
-    let heads = [
-        words("side", "server: requests that came in; client: those of HttpClient"),
-        words("route", "Method and path; numbers and ids in it are {id}"),
-        numbers("requests", "How many began"),
-        numbers("failed", "Of which the result is a failure"),
-        numbers("median", "Half took at most this long"),
-        numbers("95 %", "95 of 100 took at most this long"),
-        numbers("99 %", "99 of 100 took at most this long"),
-        numbers("longest", "The slowest of them"),
-        numbers("together", "Their sum"),
-    ];
-    let mut table = Table::new("requests-table", &heads);
     let (mut largest, of) = groups.largest(|route| route.total_ns);
-    for (names, route) in &mut largest {
+    let table = table!("requests-table", &mut largest, |(names, route)| {
         route.durations.sort_unstable();
         let at = |percent: usize| Cell::span(percentile(&route.durations, percent));
-        table.row(vec![
+    } {
+        words("side", "server: requests that came in; client: those of HttpClient") =>
             Cell::optional(names.first().map(String::as_str)),
+        words("route", "Method and path; numbers and ids in it are {id}") =>
             Cell::optional(names.get(1).map(String::as_str)),
-            Cell::count(route.requests),
-            Cell::count(route.failed),
-            at(50),
-            at(95),
-            at(99),
-            at(100),
-            Cell::span(Some(route.total_ns).filter(|_| !route.durations.is_empty())),
-        ]);
-    }
-    let mut note = rows_note(largest.len(), of, ["route", "routes"], "the most time");
+        numbers("requests", "How many began") => Cell::count(route.requests),
+        numbers("failed", "Of which the result is a failure") => Cell::count(route.failed),
+        numbers("median", "Half took at most this long") => at(50),
+        numbers("95 %", "95 of 100 took at most this long") => at(95),
+        numbers("99 %", "99 of 100 took at most this long") => at(99),
+        numbers("longest", "The slowest of them") => at(100),
+        numbers("together", "Their sum") => Cell::span(Some(route.total_ns).filter(|_| !route.durations.is_empty())),
+    });
+    let mut about = rows_note(largest.len(), of, ["route", "routes"], "the most time");
     let source_of = |side: usize| {
         let place = chosen.get(side).copied().flatten();
         place.and_then(|place| SIDES.get(side)?.1.get(place)).copied()
     };
     for (side, (name_of_side, _)) in SIDES.iter().enumerate() {
         if let Some((provider, name)) = source_of(side) {
-            note += &format!(" Requests of the {name_of_side} by {provider}/{name}.");
+            about += &format!(" Requests of the {name_of_side} by {provider}/{name}.");
         }
     }
     if open > 0 {
-        note += &format!(" {} not end in the recording.", counted(open, "request does", "requests do"));
+        about += &format!(" {} not end in the recording.", counted(open, "request does", "requests do"));
     }
     if left_out > 0 {
-        note += &format!(" Percentiles are of the first {}.", count(MAX_DURATIONS as u64));
+        about += &format!(" Percentiles are of the first {}.", count(MAX_DURATIONS as u64));
     }
-    let heads = [
-        numbers("start s", "When it began, in seconds since the recording began"),
-        words("side", "server or client"),
-        words("route", "Method and path"),
-        numbers("took", "From its start to its end"),
-        numbers("CPU", "By the samples of the threads that worked for it"),
-        numbers("waits", "Of these threads, but for locks"),
-        numbers("locks", "Waits of these threads for locks"),
-        numbers(
-            "queries",
-            "Of databases, on these threads; together, of those at the same time. One within another counts once",
-        ),
-        numbers("calls", "Requests of HttpClient that it made; together, of those at the same time"),
-        numbers("awaits", "What its async methods waited for, together; may lie in the others"),
-        numbers("in pauses", "The time in which all managed threads were stopped for collections"),
-        numbers("status", "Of HTTP"),
-    ];
     let asked: Vec<Asked> = slowest.iter().map(|slow| slow.asked.clone()).collect();
     let spent = spent(recording, &asked, source_of(0))?;
     let has_pauses = pauses::are_recorded(recording)?;
     let stopped = |asked: &Asked| {
         has_pauses.then(|| pauses.within_ns(asked.process, asked.start_ns, asked.end_ns).max(0).cast_unsigned())
     };
-    let mut slow = Table::new("slowest-table", &heads);
-    for (request, spent) in slowest.iter().zip(spent) {
-        slow.row_at(
-            request.start_ns,
-            vec![
-                Cell::moment(request.start_ns),
-                Cell::optional(SIDES.get(request.side).map(|(side, _)| *side)),
-                Cell::text(&request.route),
-                Cell::span(request.duration_ns),
-                Cell::span(spent.cpu_ns),
-                Cell::span(spent.wait_ns),
-                Cell::span(spent.lock_ns),
-                Cell::span(spent.query_ns),
-                Cell::span(spent.call_ns),
-                Cell::span(spent.await_ns),
-                Cell::span(stopped(&request.asked)),
-                Cell::id(request.status.map(u64::from)),
-            ],
-        );
-    }
-    let mut html = format!("<p class=\"note\">{}</p>\n{}", escaped(&note), table.html("Requests by route"));
+    let mut slow = table!("slowest-table", slowest.iter().zip(spent), |(request, spent)| at request.start_ns, {
+        numbers("start s", "When it began, in seconds since the recording began") => Cell::moment(request.start_ns),
+        words("side", "server or client") => Cell::optional(SIDES.get(request.side).map(|(side, _)| *side)),
+        words("route", "Method and path") => Cell::text(&request.route),
+        numbers("took", "From its start to its end") => Cell::span(request.duration_ns),
+        numbers("CPU", "By the samples of the threads that worked for it") => Cell::span(spent.cpu_ns),
+        numbers("waits", "Of these threads, but for locks") => Cell::span(spent.wait_ns),
+        numbers("locks", "Waits of these threads for locks") => Cell::span(spent.lock_ns),
+        numbers("queries", "Of databases, on these threads; together, of those at the same time. One within another counts once") =>
+            Cell::span(spent.query_ns),
+        numbers("calls", "Requests of HttpClient that it made; together, of those at the same time") =>
+            Cell::span(spent.call_ns),
+        numbers("awaits", "What its async methods waited for, together; may lie in the others") =>
+            Cell::span(spent.await_ns),
+        numbers("in pauses", "The time in which all managed threads were stopped for collections") =>
+            Cell::span(stopped(&request.asked)),
+        numbers("status", "Of HTTP") => Cell::id(request.status.map(u64::from)),
+    });
+    let mut html = note(&about) + &table.html("Requests by route");
     if !slowest.is_empty() {
         let gone = slow.without_empty();
         let gone = gone.iter().filter(|name| **name != "status").copied().collect::<Vec<_>>().join(", ");
         let gone = if gone.is_empty() { gone } else { format!(" Not recorded: {gone}.") };
-        let note = "What they spent their time on, by the threads that worked for them. Shares overlap: a pause may fall into a wait, and a query may be awaited.";
-        write!(html, "<h3>The slowest</h3>\n<p class=\"note\">{note}{gone}</p>\n{}", slow.html("The slowest requests"))
-            .ok();
+        let words = "What they spent their time on, by the threads that worked for them. Shares overlap: a pause may fall into a wait, and a query may be awaited.";
+        let note = note(&format!("{words}{gone}"));
+        html += &format!("<h3>The slowest</h3>\n{note}{}", slow.html("The slowest requests"));
     }
     let most = slowest.first().map_or(0, |slow| slow.duration_ns);
     let words = format!("of each moment the slowest that began; at most {}", duration(most as i64));

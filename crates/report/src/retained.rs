@@ -6,9 +6,11 @@ use std::fmt::Write;
 use foldhash::fast::RandomState;
 use tracequet_analyze::heap::{self, HeapGraph, KeptWalk, Paths, Retention, TypeRow};
 use tracequet_analyze::present::units::{counted, share, size};
-use tracequet_analyze::present::{Cell, Table, escaped, numbers, words};
+use tracequet_analyze::present::{Cell, escaped, numbers, table, words};
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
+
+use crate::document::note;
 
 /// Memory of the graph in bytes: a larger one is for `tracequet heap`.
 pub const MAX_HEAP: u64 = 1 << 30;
@@ -58,7 +60,7 @@ pub(crate) fn retained(
     let all = types.iter().fold(0u64, |sum, row| sum.saturating_add(row.size_bytes));
     let mut out = String::new();
     let (unreachable, bytes) = retention.unreachable(&graph);
-    let mut note = format!(
+    let mut about = format!(
         "{} of {} in {}, at collection {}.",
         counted(graph.len().into(), "object", "objects"),
         counted(types.len() as u64, "type", "types"),
@@ -66,35 +68,31 @@ pub(crate) fn retained(
         snapshot.gc_id
     );
     if unreachable > 0 {
-        note += &format!(" No root leads to {} of {}.", counted(unreachable, "object", "objects"), size(bytes));
+        about += &format!(" No root leads to {} of {}.", counted(unreachable, "object", "objects"), size(bytes));
     }
     if by_size.len() > MAX_TYPES {
-        note += &format!(" The {MAX_TYPES} types that retain most.");
+        about += &format!(" The {MAX_TYPES} types that retain most.");
     }
-    writeln!(out, "<p class=\"note\">{}</p>", escaped(&note)).ok();
-    let heads = [
-        words("type", "Of the objects"),
-        numbers("allocated", "Bytes that samples of allocations stand for, where they are recorded"),
-        numbers("objects", "That the walk found"),
-        numbers("bytes", "Of these objects"),
-        numbers("retained", "Bytes that would be freed with them, each counted once"),
-        numbers("unreachable", "Objects that no root leads to"),
-    ];
-    let mut table = Table::new("retained-table", &heads);
-    for row in by_size.iter().take(MAX_TYPES) {
-        table.row(vec![
-            Cell::text(&row.name),
+    out += &note(&about);
+    let table = table!("retained-table", by_size.iter().take(MAX_TYPES), |row| {
+        words("type", "Of the objects") => Cell::text(&row.name),
+        numbers("allocated", "Bytes that samples of allocations stand for, where they are recorded") =>
             Cell::size(allocated.get(&*row.name).copied()),
-            Cell::count(row.objects),
-            Cell::size(row.size_bytes),
-            Cell::size(row.retained_bytes),
-            Cell::count(row.unreachable),
-        ]);
-    }
+        numbers("objects", "That the walk found") => Cell::count(row.objects),
+        numbers("bytes", "Of these objects") => Cell::size(row.size_bytes),
+        numbers("retained", "Bytes that would be freed with them, each counted once") => Cell::size(row.retained_bytes),
+        numbers("unreachable", "Objects that no root leads to") => Cell::count(row.unreachable),
+    });
     out += &table.html("Types by what they retain");
-    out += "<h3>What keeps them</h3>\n<p class=\"note\">The objects of the types that retain most, each with the path from a root to the one that retains most. What every path leads through is bold.</p>\n";
+    out += "<h3>What keeps them</h3>\n";
+    out += &note(
+        "The objects of the types that retain most, each with the path from a root to the one that retains most. What every path leads through is bold.",
+    );
     out += &paths(&graph, &retention, &by_size);
-    out += "<h3>Who holds the memory</h3>\n<p class=\"note\">Objects below those without which they would be freed, merged by type: bytes of all below, and how many objects.</p>\n";
+    out += "<h3>Who holds the memory</h3>\n";
+    out += &note(
+        "Objects below those without which they would be freed, merged by type: bytes of all below, and how many objects.",
+    );
     out += &tree(&graph, &retention, all);
     Ok(Some(out))
 }

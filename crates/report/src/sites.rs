@@ -7,9 +7,10 @@ use tracequet_analyze::subjects::waits::{LockWait, OF_LOCKS, Wait, Waited};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
+use crate::document::rows_note;
 use crate::owners::Owners;
 use crate::read::span;
-use crate::subjects::{Groups, Subject, rows_note};
+use crate::subjects::{Groups, Subject};
 use crate::timeline::Series;
 
 /// A table of what took time, that which took most first. The heads are those of the two names that rows begin with, of number, sum and

@@ -3,14 +3,15 @@
 use std::collections::{BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
-use tracequet_analyze::present::units::{count, counted};
-use tracequet_analyze::present::{Cell, Column, Table, cut, numbers, words};
+
+use tracequet_analyze::present::{Cell, cut, numbers, table, words};
 use tracequet_analyze::profile::{Profile, What};
 use tracequet_analyze::subjects::allocations::{self, Allocation, SOURCES};
 use tracequet_analyze::subjects::processor::{State, is_of_runtime};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
+use crate::document::rows_note;
 use crate::owners::Owners;
 use crate::read::{add, word};
 use crate::timeline::Series;
@@ -24,7 +25,7 @@ const MAX_NAME: usize = 1000;
 /// Rows of a table.
 const MAX_ROWS: usize = 100;
 
-/// What stands for names beyond the bound.
+/// The name that stands for names beyond the bound.
 const OTHERS: &str = "(others)";
 
 tracequet_dataset::row! {
@@ -96,14 +97,6 @@ impl<V: Default> Groups<V> {
     }
 }
 
-pub(crate) fn rows_note(shown: usize, of: usize, [one, many]: [&str; 2], by: &str) -> String {
-    if shown < of {
-        format!("The {shown} of {} {many} with {by}.", count(of as u64))
-    } else {
-        format!("All of them: {}.", counted(of as u64, one, many))
-    }
-}
-
 #[derive(Debug, Default)]
 struct Allocated {
     bytes: Option<u64>,
@@ -114,8 +107,8 @@ struct Allocated {
 /// Bytes by names of types.
 pub(crate) type BytesByType = HashMap<String, u64, RandomState>;
 
-/// Allocations by type, and the bytes of each. Several kinds of samples may stand for the same bytes, so that only those of one
-/// are counted.
+/// Allocations by type, and the bytes of each. Several kinds of samples may stand for the same bytes, so that only
+/// those of one are counted.
 pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<(Subject, BytesByType)> {
     let has_table = recording.has::<Allocation<'_>>();
     let best = if has_table { allocations::best(recording)? } else { None };
@@ -141,22 +134,14 @@ pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<(Sub
         allocations::each(recording, &mut take)?;
     }
     let by_type = groups.found.iter().filter_map(|(name, sum)| Some((name.clone(), sum.bytes?))).collect();
-    let heads = [
-        words("type", "Of the sampled objects"),
-        numbers("bytes", "That the samples stand for"),
-        numbers("objects", "That the samples stand for; not all kinds of samples say it"),
-        numbers("samples", "Table of the table allocation"),
-    ];
-    let mut table = Table::new("allocations-table", &heads);
     let (largest, of) = groups.largest(|sum| sum.bytes.unwrap_or_default());
-    for (name, sum) in &largest {
-        table.row(vec![
-            Cell::optional(name.first().map(String::as_str)),
-            Cell::size(sum.bytes),
+    let table = table!("allocations-table", &largest, |(name, sum)| {
+        words("type", "Of the sampled objects") => Cell::optional(name.first().map(String::as_str)),
+        numbers("bytes", "That the samples stand for") => Cell::size(sum.bytes),
+        numbers("objects", "That the samples stand for; not all kinds of samples say it") =>
             Cell::count(sum.objects.map(|objects| objects.round() as u64)),
-            Cell::count(sum.samples),
-        ]);
-    }
+        numbers("samples", "Table of the table allocation") => Cell::count(sum.samples),
+    });
     let mut note = rows_note(largest.len(), of, ["type", "types"], "the most bytes");
     if let Some((source, _)) = SOURCES.iter().find(|(_, rank)| Some(*rank) == best) {
         note += match *source {
@@ -209,26 +194,18 @@ pub(crate) fn exceptions(recording: &Recording<'_>, profile: Option<&Profile>, e
         }
         thrown.count += 1;
     })?;
-    let heads = [
-        words("type", "Of the exception"),
-        numbers("thrown", "How often"),
-        numbers("first s", "When the first one was thrown, in seconds since the recording began"),
-        words("message of the first", "NULL is what the runtime writes for none"),
-        words("caught in", "The method of the last handler, where it is recorded"),
-        words("thrown in", "The user's own method that threw it, or called what did; empty without one on the stack"),
-    ];
-    let mut table = Table::new("exceptions-table", &heads);
     let (largest, of) = groups.largest(|thrown| thrown.count);
-    for (names, thrown) in &largest {
-        table.row(vec![
-            Cell::optional(names.first().map(String::as_str)),
-            Cell::count(thrown.count),
+    let table = table!("exceptions-table", &largest, |(names, thrown)| {
+        words("type", "Of the exception") => Cell::optional(names.first().map(String::as_str)),
+        numbers("thrown", "How often") => Cell::count(thrown.count),
+        numbers("first s", "When the first one was thrown, in seconds since the recording began") =>
             Cell::moment(thrown.first_ns),
-            Cell::text(&thrown.message),
+        words("message of the first", "NULL is what the runtime writes for none") => Cell::text(&thrown.message),
+        words("caught in", "The method of the last handler, where it is recorded") =>
             Cell::optional(names.get(1).map(String::as_str)),
+        words("thrown in", "The user's own method that threw it, or called what did; empty without one on the stack") =>
             Cell::optional(names.get(2).map(String::as_str)),
-        ]);
-    }
+    });
     let kinds = ["kind by type, handler and place", "kinds by type, handler and place"];
     let note = rows_note(largest.len(), of, kinds, "the most exceptions");
     Ok(Subject { table: table.html("Exceptions"), note, rows, over_time })
@@ -255,15 +232,6 @@ pub(crate) fn samples(recording: &Recording<'_>, end_ns: i64) -> Result<Series> 
 
 /// Modules with managed code, and what to say of them.
 pub(crate) fn modules(recording: &Recording<'_>) -> Result<(String, String, u64)> {
-    const HEADS: [Column; 4] = [
-        words("module", "Name of the file"),
-        words("path", "As the runtime has it"),
-        numbers(
-            "loaded s",
-            "Seconds since the recording began; empty when it was loaded before, or when that is not recorded",
-        ),
-        words("symbols", "Id of its portable PDB"),
-    ];
     let mut found: BTreeSet<(String, Option<i64>, Option<String>)> = BTreeSet::new();
     let mut rows = 0u64;
     recording.each_recorded::<ModuleRow<'_>>(|row| {
@@ -273,11 +241,15 @@ pub(crate) fn modules(recording: &Recording<'_>) -> Result<(String, String, u64)
         let path = cut(path, MAX_NAME);
         found.insert((path.to_owned(), row.load_ts_ns, word(row.pdb_guid).map(str::to_owned)));
     })?;
-    let mut table = Table::new("modules-table", &HEADS);
-    for (path, load_ns, pdb) in found.iter().take(2 * MAX_ROWS) {
+    let table = table!("modules-table", found.iter().take(2 * MAX_ROWS), |(path, load_ns, pdb)| {
         let name = path.rsplit(['/', '\\']).next().unwrap_or(path);
-        table.row(vec![Cell::text(name), Cell::text(path), Cell::moment(*load_ns), Cell::optional(pdb.as_deref())]);
-    }
+    } {
+        words("module", "Name of the file") => Cell::text(name),
+        words("path", "As the runtime has it") => Cell::text(path),
+        numbers("loaded s", "Seconds since the recording began; empty when it was loaded before, or when that is not recorded") =>
+            Cell::moment(*load_ns),
+        words("symbols", "Id of its portable PDB") => Cell::optional(pdb.as_deref()),
+    });
     let note = rows_note(
         found.len().min(2 * MAX_ROWS),
         found.len(),

@@ -7,7 +7,7 @@ use foldhash::fast::RandomState;
 use tracequet_analyze::cohort::{self, CohortRow};
 use tracequet_analyze::collection::collects;
 use tracequet_analyze::present::units::{counted, share, size};
-use tracequet_analyze::present::{Cell, Table, numbers, words};
+use tracequet_analyze::present::{Cell, Table, numbers, table, words};
 use tracequet_analyze::subjects::heap::{Bytes, HeapGeneration};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
@@ -95,26 +95,17 @@ impl Survival {
             return Ok(None);
         }
         let mut out = self.shares(collections, end_ns);
-        let heads = [
-            words("from", "Generation before the collection"),
-            words("to", "Generation after it"),
-            numbers("ranges", "How many"),
-            numbers("survived", "Their bytes, of all collections together"),
-        ];
-        let mut table = Table::new("survival-table", &heads);
         let name = |generation: Option<u8>| match generation {
             Some(5) => Some("frozen objects"),
             Some(generation) => GENERATIONS.get(usize::from(generation)).map(|(name, _)| *name),
             None => None,
         };
-        for ((before, after), (ranges, bytes)) in &self.ways {
-            table.row(vec![
-                Cell::optional(name(*before)),
-                Cell::optional(name(*after)),
-                Cell::count(*ranges),
-                Cell::size(*bytes),
-            ]);
-        }
+        let table = table!("survival-table", &self.ways, |((before, after), (ranges, bytes))| {
+            words("from", "Generation before the collection") => Cell::optional(name(*before)),
+            words("to", "Generation after it") => Cell::optional(name(*after)),
+            numbers("ranges", "How many") => Cell::count(*ranges),
+            numbers("survived", "Their bytes, of all collections together") => Cell::size(*bytes),
+        });
         out += &table.html("What survived, by generation");
         if let Some(curves) = curves(recording, collections)? {
             out += &curves;
@@ -153,7 +144,7 @@ impl Survival {
                     counted(times, "collection", "collections")
                 )
                 .ok();
-                all.push((Line { name: String::new(), words: String::new(), class, points, is_step: false }, name));
+                all.push((Line { class, points, ..Line::default() }, name));
             }
         }
         if all.is_empty() {
@@ -256,7 +247,7 @@ fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option
         .zip(names)
         .map(|(sums, (_, class))| {
             let points = sums.iter().enumerate().filter_map(|(age, sum)| Some((age as i64, percent(*sum)?))).collect();
-            Line { name: String::new(), words: String::new(), class, points, is_step: false }
+            Line { class, points, ..Line::default() }
         })
         .collect();
     let legend: Vec<(&str, &str)> = names.iter().map(|(name, class)| (*class, *name)).collect();

@@ -4,18 +4,19 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 use tracequet_analyze::present::units::counted;
-use tracequet_analyze::present::{Cell, Table, escaped, numbers, words};
+use tracequet_analyze::present::{Cell, numbers, table, words};
 use tracequet_analyze::subjects::waits::{Task, Waited, each_leaf, task};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
+use crate::document::{note, rows_note};
 use crate::read::{add, span, word};
-use crate::subjects::{Groups, rows_note};
+use crate::subjects::Groups;
 
 /// Tasks whose methods are kept.
 const MAX_TASKS: usize = 1 << 20;
 
-/// What stands for the method of a task where it is not known.
+/// The method of a task where it is not known.
 const UNNAMED: &str = "(not recorded)";
 
 tracequet_dataset::row! {
@@ -74,48 +75,37 @@ pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
     }
     let mut html = String::new();
     if rows > 0 {
-        let heads = [
-            words("method", "Of a chain of async methods the outermost one"),
-            words("kind", "What runs it: runtime, state_machine (by the C# compiler), or task (a work item)"),
-            words("by", "Who reports it: tpl (TplEventSource) or async_profiler (.NET 11)"),
-            numbers("tasks", "How many there were"),
-            numbers("waiting", "How long they had no thread: they awaited something, or waited for a worker"),
-            numbers("running", "How long they had a thread after they first waited"),
-            numbers("longest", "From creation to end"),
-            numbers("switches", "How often they went on on another thread"),
-            numbers("not ended", "Of which the end is not in the recording"),
-            numbers("failed", "Of which the outcome is a failure"),
-        ];
-        let mut table = Table::new("tasks-table", &heads);
         let (largest, of) = groups.largest(|work| work.waiting_ns.unwrap_or_default());
-        for (names, work) in &largest {
+        let table = table!("tasks-table", &largest, |(names, work)| {
             let name =
                 |place: usize| Cell::optional(names.get(place).map(String::as_str).filter(|name| !name.is_empty()));
-            table.row(vec![
-                name(0),
+        } {
+            words("method", "Of a chain of async methods the outermost one") => name(0),
+            words("kind", "What runs it: runtime, state_machine (by the C# compiler), or task (a work item)") =>
                 name(1),
-                name(2),
-                Cell::count(work.tasks),
+            words("by", "Who reports it: tpl (TplEventSource) or async_profiler (.NET 11)") => name(2),
+            numbers("tasks", "How many there were") => Cell::count(work.tasks),
+            numbers("waiting", "How long they had no thread: they awaited something, or waited for a worker") =>
                 Cell::span(work.waiting_ns),
-                Cell::span(work.running_ns),
-                Cell::span(work.longest_ns),
-                Cell::count(work.thread_switches),
-                Cell::count(work.not_ended),
-                Cell::count(work.failed),
-            ]);
-        }
-        let mut note = rows_note(largest.len(), of, ["kind by method", "kinds by method"], "the longest waits");
-        note += " The time that a method runs before it first waits is in none of them.";
+            numbers("running", "How long they had a thread after they first waited") => Cell::span(work.running_ns),
+            numbers("longest", "From creation to end") => Cell::span(work.longest_ns),
+            numbers("switches", "How often they went on on another thread") => Cell::count(work.thread_switches),
+            numbers("not ended", "Of which the end is not in the recording") => Cell::count(work.not_ended),
+            numbers("failed", "Of which the outcome is a failure") => Cell::count(work.failed),
+        });
+        let mut about = rows_note(largest.len(), of, ["kind by method", "kinds by method"], "the longest waits");
+        about += " The time that a method runs before it first waits is in none of them.";
         if sources.len() > 1 {
-            note += " Both sources may report the same work: take one.";
+            about += " Both sources may report the same work: take one.";
         }
-        html += &format!("<p class=\"note\">{}</p>\n{}", escaped(&note), table.html("Asynchronous work by method"));
+        html += &(note(&about) + &table.html("Asynchronous work by method"));
     }
     html += &waits.unwrap_or_default();
     Ok(Some(html))
 }
 
-/// What tasks waited for that does not itself wait for another task, as the view `blocked_on` has it. `None` when no wait is recorded.
+/// What tasks waited for that does not itself wait for another task, as the view `blocked_on` has it. `None` when no
+/// wait is recorded.
 fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>) -> Result<Option<String>> {
     let mut groups: Groups<Waited> = Groups::new();
     let mut rows = 0u64;
@@ -127,37 +117,23 @@ fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>
     if rows == 0 {
         return Ok(None);
     }
-    let heads = [
-        words("method", "Of the task that waited"),
-        words("waited for", "The task at the end of the chain that it waited for"),
-        words("kind", "async, or blocking: a thread stood still in Task.Wait, Task.Result and the like"),
-        numbers("waits", "How many"),
-        numbers("together", "Their sum"),
-        numbers("longest", "The longest of them"),
-        numbers("not ended", "Of which the end is not in the recording"),
-    ];
-    let mut table = Table::new("awaits-table", &heads);
     let (largest, of) = groups.largest(|waited| waited.total_ns);
-    for (names, waited) in &largest {
+    let table = table!("awaits-table", &largest, |(names, waited)| {
         let name = |place: usize| Cell::optional(names.get(place).map(String::as_str));
-        table.row(vec![
-            name(0),
-            name(1),
-            name(2),
-            Cell::count(waited.count),
-            Cell::span(waited.total()),
-            Cell::span(waited.longest_ns),
-            Cell::count(waited.not_ended),
-        ]);
-    }
-    let note = format!(
+    } {
+        words("method", "Of the task that waited") => name(0),
+        words("waited for", "The task at the end of the chain that it waited for") => name(1),
+        words("kind", "async, or blocking: a thread stood still in Task.Wait, Task.Result and the like") => name(2),
+        numbers("waits", "How many") => Cell::count(waited.count),
+        numbers("together", "Their sum") => Cell::span(waited.total()),
+        numbers("longest", "The longest of them") => Cell::span(waited.longest_ns),
+        numbers("not ended", "Of which the end is not in the recording") => Cell::count(waited.not_ended),
+    });
+    let about = format!(
         "{} for something that does not wait for another task. {}",
         counted(rows, "wait", "waits"),
         rows_note(largest.len(), of, ["kind", "kinds"], "the most time")
     );
-    Ok(Some(format!(
-        "<h3>What it waited for</h3>\n<p class=\"note\">{}</p>\n{}",
-        escaped(&note),
-        table.html("What asynchronous work waited for")
-    )))
+    let table = table.html("What asynchronous work waited for");
+    Ok(Some(format!("<h3>What it waited for</h3>\n{}{table}", note(&about))))
 }

@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use tracequet_analyze::present::units::{count, counted};
-use tracequet_analyze::present::{Cell, Table, cut, escaped, numbers, words};
+use tracequet_analyze::present::units::count;
+use tracequet_analyze::present::{Cell, cut, numbers, table, words};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
+use crate::document::{note, rows_note};
 use crate::read::{span, word};
 use crate::timeline::{BUCKETS, Line};
 
@@ -91,43 +92,28 @@ pub(crate) fn threads(recording: &Recording<'_>, end_ns: i64) -> Result<Option<T
     let mut rows: Vec<((u64, u64), Times)> = found.into_iter().collect();
     rows.sort_by_key(|(key, times)| (std::cmp::Reverse(times.running_ns), *key));
     rows.truncate(MAX_ROWS);
-    let heads = [
-        words("process", "Name and id"),
-        words("thread", "Name, where it is recorded"),
-        numbers("id", "Of the thread"),
-        numbers("running", "On a processor"),
-        numbers("ready", "Waiting for a processor"),
-        numbers("blocked", "Waiting for anything else"),
-        numbers("longest", "The longest time that it was blocked"),
-        numbers("runs", "How often it came to a processor"),
-    ];
-    let mut table = Table::new("threads-table", &heads);
     let time = |ns: u64| Cell::span(ns);
-    for ((process, thread), times) in &rows {
+    let table = table!("threads-table", &rows, |((process, thread), times)| {
         let name = match processes.get(process) {
             Some(name) => format!("{name} ({process})"),
             // Threads that the recording says no process of.
             None if *process == u64::from(u32::MAX) => "unknown process".to_owned(),
             None => process.to_string(),
         };
-        table.row(vec![
-            Cell::text(&name),
+    } {
+        words("process", "Name and id") => Cell::text(&name),
+        words("thread", "Name, where it is recorded") =>
             Cell::optional(names.get(&(*process, *thread)).map(String::as_str)),
-            Cell::id(*thread),
-            time(times.running_ns),
-            time(times.ready_ns),
-            time(times.blocked_ns),
-            time(times.longest_ns),
-            Cell::count(times.switches),
-        ]);
-    }
-    let mut note = if rows.len() < of {
-        format!("The {} of {} threads that ran longest.", rows.len(), count(of as u64))
-    } else {
-        format!("All of them: {}.", counted(of as u64, "thread", "threads"))
-    };
+        numbers("id", "Of the thread") => Cell::id(*thread),
+        numbers("running", "On a processor") => time(times.running_ns),
+        numbers("ready", "Waiting for a processor") => time(times.ready_ns),
+        numbers("blocked", "Waiting for anything else") => time(times.blocked_ns),
+        numbers("longest", "The longest time that it was blocked") => time(times.longest_ns),
+        numbers("runs", "How often it came to a processor") => Cell::count(times.switches),
+    });
+    let mut about = rows_note(rows.len(), of, ["thread", "threads"], "the most time on a processor");
     if left_out > 0 {
-        note += &format!(" {} more rows are beyond what a page reads.", count(left_out));
+        about += &format!(" {} more rows are beyond what a page reads.", count(left_out));
     }
     let part_ns = end as f64 / BUCKETS as f64;
     let middle = |place: usize| (i128::from(end) * (2 * place as i128 + 1) / (2 * BUCKETS as i128)) as i64;
@@ -136,7 +122,7 @@ pub(crate) fn threads(recording: &Recording<'_>, end_ns: i64) -> Result<Option<T
     let most = points.iter().fold(0.0, |most: f64, (_, value)| most.max(*value));
     let words = format!("busy at the same time, at most {most:.1}");
     let line = Line { name: "Processors".into(), words, class: "c0", points, is_step: false };
-    let html = format!("<p class=\"note\">{}</p>\n{}", escaped(&note), table.html("Threads"));
+    let html = note(&about) + &table.html("Threads");
     Ok(Some(Threads { html, line: Some(line).filter(|_| most > 0.0) }))
 }
 

@@ -1,5 +1,5 @@
-//! Charts on one axis of time, as SVG that needs no script. Each is 1000 units wide, whatever the recording's length: the script
-//! zooms by changing what part of them is seen.
+//! Charts on one axis of time, as SVG that needs no script. Each is 1000 units wide, whatever the recording's length:
+//! the script zooms by changing what part of them is seen.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -43,7 +43,7 @@ impl Series {
         Series { end_ns: end_ns.max(1), kinds, is_recorded: false }
     }
 
-    /// What was allocated before each collection, where no allocations are recorded.
+    /// Bytes allocated before each collection, where no allocations are recorded.
     pub(crate) fn of_collections(collections: &Collections, end_ns: i64) -> Series {
         let mut series = Series::new(end_ns, &[("al", "allocated")]);
         for collection in &collections.all {
@@ -112,7 +112,7 @@ impl Series {
 }
 
 /// Values over time, as a line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
     pub name: String,
     pub words: String,
@@ -210,12 +210,12 @@ pub(crate) struct Timeline<'t> {
     pub lines: Vec<Line>,
 }
 
-/// How the highest value of a series is said.
+/// The unit in which the highest value of a series is said.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Shown {
     /// Bytes for a second.
     ByteRate,
-    /// How many for a second.
+    /// A number for a second.
     Rate,
     /// Time of a part of the axis.
     Time,
@@ -406,7 +406,8 @@ impl Timeline<'_> {
                 Shown::Rate => Cell::count(value),
                 Shown::Time => Cell::span(value),
             }));
-            rows.row_at(from, cells);
+            rows.row(cells);
+            rows.at(from);
         }
         rows.html("The charts of sums as a table")
     }

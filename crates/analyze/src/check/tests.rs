@@ -181,7 +181,7 @@ fn recorded() -> BTreeMap<String, Vec<Run>> {
 
 /// How often a rule fails when runs of a build are drawn against others of the build without a change: of 100 draws.
 fn failures(builds: &BTreeMap<String, Vec<Run>>, rule: &str, build: &str, size: usize, draws: u32) -> [f64; 2] {
-    let mut dice = crate::dice::Dice(11);
+    let mut dice = crate::tests::dice::Dice(11);
     let mut draw = |runs: &[Run], left_out: &[Run]| {
         let mut pool: Vec<Run> =
             runs.iter().filter(|run| left_out.iter().all(|other| other.trace_id != run.trace_id)).cloned().collect();

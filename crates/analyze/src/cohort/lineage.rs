@@ -536,10 +536,9 @@ fn differences(one: &[Span<u8>], other: &[Span<u8>]) -> Vec<(u64, u64, u8, u8)> 
 }
 
 #[cfg(test)]
-mod bytewise;
-
-#[cfg(test)]
 mod tests {
+    mod bytewise;
+
     use super::*;
     use crate::collection::{Bound, Range};
 

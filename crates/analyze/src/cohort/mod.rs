@@ -4,10 +4,13 @@
 mod found;
 mod lineage;
 mod pieces;
-#[cfg(test)]
-mod simulated;
 
 pub use crate::collection::{Bound, Collection, Range, TABLES};
 pub use found::{cohorts, stored_cohorts};
 pub use lineage::{CohortRow, Lineage};
 pub use pieces::UNKNOWN_BIRTH;
+
+#[cfg(test)]
+mod tests {
+    mod simulated;
+}

@@ -212,7 +212,7 @@ impl Last {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::tests::dice::Dice;
 
     fn back(parts: &[Vec<u8>], rows: u64) -> io::Result<Collection> {
         let mut unpacked = Unpacked::default();

@@ -11,6 +11,7 @@ use super::place::By;
 use super::sections::{self, Per, Section};
 use super::sums::Subject;
 use crate::check::{FINGERPRINT_TABLES, LabelTest, incomparable, runs};
+use crate::findings::Input;
 use crate::heap::{self, Snapshot, snapshots};
 use crate::samples::can_tell;
 
@@ -90,6 +91,15 @@ pub struct Compared {
 }
 
 impl Compared {
+    /// Makes the next steps of findings commands that run, on the recording of each: for the inputs of the base and of
+    /// the new side.
+    pub fn name_steps(&mut self, [base, new]: [Input<'_>; 2]) {
+        for change in &mut self.difference.findings {
+            let input = if change.is_of_base { base } else { new };
+            change.finding.next_step = change.finding.command(&input(&change.trace_id));
+        }
+    }
+
     /// Why the sides cannot be compared, and what was left out.
     pub fn said(&self) -> impl Iterator<Item = &String> {
         self.incomparable.iter().chain(&self.notes)
@@ -108,8 +118,8 @@ pub fn tables() -> Vec<&'static str> {
     all
 }
 
-/// Compares two sides. `memory` bounds the graph of a heap: a larger one is left out. Fails when a side has no recording that could be
-/// read, or a table cannot be read.
+/// Compares two sides. `memory` bounds the graph of a heap: a larger one is left out. Fails when a side has no
+/// recording that could be read, or a table cannot be read.
 pub fn compared(base: Chosen<'_>, new: Chosen<'_>, by: By, options: Options, memory: u64) -> Result<Compared> {
     let mut measurer = Measurer::new(by);
     let base = side(base, &mut measurer)?;

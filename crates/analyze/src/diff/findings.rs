@@ -39,6 +39,10 @@ pub struct FindingChange {
     pub new: SideFinding,
     /// The strongest one of a recording: of the new side, or of the base if it went.
     pub finding: Finding,
+    /// The key of that recording.
+    pub trace_id: String,
+    /// Whether that recording is of the base.
+    pub is_of_base: bool,
 }
 
 fn is_judged(finding: &Finding) -> bool {
@@ -107,8 +111,21 @@ fn change(base: &[Measured], new: &[Measured], rule: &str, noise: f64) -> Option
     let by_chance = chance.is_none_or(|chance| chance > CHANCE);
     let what = if by_chance && matches!(toward, "worse" | "better") { "unclear" } else { toward };
     let is_noise = by_chance && can_tell(base.len(), new.len()) && !toward.starts_with("only");
-    let of = if is_found(&now) { new } else { base };
-    let all = of.iter().filter_map(|measured| strongest(measured, rule));
-    let finding = all.max_by(|a, b| a.score.unwrap_or(-1.0).total_cmp(&b.score.unwrap_or(-1.0)))?.clone();
-    Some(FindingChange { rule: rule.to_owned(), what, toward, chance, is_noise, base: before, new: now, finding })
+    let is_of_base = !is_found(&now);
+    let all = if is_of_base { base } else { new }.iter();
+    let all = all.filter_map(|measured| Some((strongest(measured, rule)?, measured.run.trace_id.clone())));
+    let (finding, trace_id) =
+        all.max_by(|(a, _), (b, _)| a.score.unwrap_or(-1.0).total_cmp(&b.score.unwrap_or(-1.0)))?;
+    Some(FindingChange {
+        rule: rule.to_owned(),
+        what,
+        toward,
+        chance,
+        is_noise,
+        base: before,
+        new: now,
+        finding: finding.clone(),
+        trace_id,
+        is_of_base,
+    })
 }

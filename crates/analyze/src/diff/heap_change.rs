@@ -26,13 +26,13 @@ pub struct HeapChange {
     pub new: Vec<Walked>,
     /// The types that are not the same on both sides.
     pub types: Vec<TypeChange>,
-    /// What holds the types that grew most.
+    /// The holders of the types that grew most.
     pub held: Vec<(Arc<str>, Held)>,
 }
 
 impl HeapChange {
-    /// Compares walks. Only one graph is held at a time; what holds objects is looked up in the last one of the new side, of the types
-    /// that grew most, or of the one that is asked about.
+    /// Compares walks. Only one graph is held at a time; what holds objects is looked up in the last one of the new
+    /// side, of the types that grew most, or of the one that is asked about.
     pub fn between(
         base: &[(Recording<'_>, Snapshot)],
         new: &[(Recording<'_>, Snapshot)],
@@ -65,7 +65,7 @@ impl HeapChange {
         };
         for change in types.iter().filter(grew) {
             let Some((graph, retention)) = &last else { break };
-            // What lies on a path that is shown needs none of its own.
+            // A type on a path that is shown needs no path of its own.
             let is_on =
                 |(_, held): &(Arc<str>, Held)| held.explanation.shortest.iter().any(|s| s.type_name == change.name);
             if found.len() >= HELD || found.iter().any(is_on) {

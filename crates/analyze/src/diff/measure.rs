@@ -26,7 +26,7 @@ pub(super) fn tables() -> Vec<&'static str> {
     subjects.into_iter().chain(others).chain(Needs::tables()).collect()
 }
 
-/// What a recording has of a subject.
+/// The sums of a recording's subject.
 #[derive(Clone, Debug)]
 pub(super) struct Subjects {
     pub(super) unit: Unit,
@@ -38,13 +38,13 @@ pub(super) struct Subjects {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Measured {
-    /// Its labels, figures, and what makes it comparable.
+    /// The labels, metrics and fingerprint.
     pub run: Run,
-    /// How long it is; `None` when that is not known.
+    /// The length; `None` when that is not known.
     pub seconds: Option<f64>,
     /// Requests that came in, as the metric `request.server.count` has them; `None` when none were recorded.
     pub requests: Option<f64>,
-    /// What its rules say.
+    /// The findings of its rules.
     pub findings: Vec<Finding>,
     pub(super) subjects: Vec<(Subject, std::result::Result<Subjects, Absent>)>,
 }
@@ -138,7 +138,7 @@ impl Measurer {
     }
 }
 
-/// What the recording says of the events that it has.
+/// Reads which events the recording has.
 fn seen(recording: &Recording<'_>) -> Result<Needs> {
     let mut needs = metrics::needs()?;
     for table in Needs::tables() {

@@ -13,6 +13,7 @@ mod metrics;
 mod names;
 mod place;
 mod sections;
+mod shown;
 mod sums;
 
 pub use self::compared::{Chosen, Compared, Difference, Options, compared, difference, tables};
@@ -23,6 +24,7 @@ pub use self::measure::{Measured, Measurer};
 pub use self::metrics::MetricRow;
 pub use self::place::{By, Place};
 pub use self::sections::{Per, Row, Section, Side, Value};
+pub use self::shown::{amount, findings_table, metrics_table, types_table};
 pub use self::sums::{Absent, Subject, Sum};
 pub use crate::check::MetricChange;
 pub use crate::heap::Held;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// What rows are distinguished by.
+/// The names by which rows are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum By {
@@ -15,11 +15,12 @@ pub enum By {
     Type,
 }
 
-/// What a row is about.
+/// The place that a row is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Place {
-    /// The nearest own method, as it was written: `own_method` of the view `site`. `None` if the stack has no own method.
+    /// The nearest own method, as it was written: `own_method` of the view `site`. `None` if the stack has no own
+    /// method.
     pub own_method: Option<Arc<str>>,
     /// Whether there is a call stack.
     pub has_stack: bool,

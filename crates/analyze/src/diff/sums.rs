@@ -16,12 +16,12 @@ use crate::rows::each_row;
 use crate::subjects::allocations;
 use crate::subjects::processor::{Processor, Samples};
 
-/// What is compared by method.
+/// A subject that is compared by method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Subject {
-    /// Samples of running threads, by time where the recording says how long one stands for. Those of an idle processor, and of
-    /// threads outside of managed code, are left out, as in the view `cpu_by_site`.
+    /// Samples of running threads, by time where the recording says how long one stands for. Those of an idle
+    /// processor, and of threads outside of managed code, are left out, as in the view `cpu_by_site`.
     Cpu,
     /// Bytes of sampled allocations, of the samples that the view `allocation_source` names.
     Allocation,
@@ -29,8 +29,8 @@ pub enum Subject {
     Exception,
     /// Time of waits for locks.
     Contention,
-    /// Time of waits for events, tasks and the like. One without an end counts until the last event of its process, unless a
-    /// loss may hide the end.
+    /// Time of waits for events, tasks and the like. One without an end counts until the last event of its process,
+    /// unless a loss may hide the end.
     Wait,
 }
 
@@ -95,7 +95,7 @@ impl Absent {
     }
 }
 
-/// How often something happened, and how much of it.
+/// A count and an amount.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Sum {
@@ -112,7 +112,7 @@ impl Sum {
     }
 }
 
-/// What the type of a row is known by.
+/// The name or the id of a row's type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     None,
@@ -136,7 +136,7 @@ tracequet_dataset::row! {
     struct Process of process { process_id, last_ts_ns }
 }
 
-/// What rows are summed by.
+/// The key of a sum.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) process: u64,

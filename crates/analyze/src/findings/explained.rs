@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::{Dataset, Recording};
 
-use super::{Finding, Findings, TABLE, Verdict, followed, rule};
+use super::{Finding, Findings, Input, TABLE, Verdict, followed, rule};
 use crate::heap;
 use crate::present::units::counted;
-use crate::present::{Answer, Cell, Column, Document, Sentence, Table, Unit};
+use crate::present::{Answer, Cell, Column, Document, Sentence, Table, Unit, table};
 
 /// Findings that are shown where not everything is asked for.
 const SHOWN: usize = 6;
@@ -37,8 +37,8 @@ tracequet_dataset::row! {
 }
 
 impl Explained {
-    /// The findings of a recording; those about one process where that is asked for.
-    fn of(recording: &Recording<'_>, process: Option<&str>) -> Result<Explained> {
+    /// The findings of a recording; those about some processes, and about the recording, where that is asked for.
+    fn of(recording: &Recording<'_>, asked: &[String]) -> Result<Explained> {
         let (mut findings, mut processes) = (followed(recording)?, BTreeMap::new());
         let ids: BTreeSet<u64> = findings.iter().map(|finding| finding.process_id).collect();
         if recording.has::<Process<'_>>() {
@@ -49,18 +49,17 @@ impl Explained {
                 Ok(())
             })?;
         }
-        if let Some(asked) = process {
-            let bare = |name: &str| name.to_lowercase().trim_end_matches(".exe").to_owned();
-            let is_it =
-                |id: &u64| id.to_string() == asked || processes.get(id).is_some_and(|name| bare(name) == bare(asked));
-            if !ids.iter().any(is_it) {
-                let trace_id = &recording.info().trace_id;
-                return Err(Error::Usage(format!(
-                    "nothing is judged of a process {asked} in the recording {trace_id}"
-                )));
-            }
-            findings.retain(|finding| finding.process_id == 0 || is_it(&finding.process_id));
+        let bare = |name: &str| name.to_lowercase().trim_end_matches(".exe").to_owned();
+        let is_it = |id: u64, asked: &str| {
+            id.to_string() == asked || processes.get(&id).is_some_and(|name| bare(name) == bare(asked))
+        };
+        if let Some(unknown) = asked.iter().find(|asked| !ids.iter().any(|id| is_it(*id, asked))) {
+            let trace_id = &recording.info().trace_id;
+            let what = format!("nothing is judged of a process {unknown} in the recording {trace_id}");
+            return Err(Error::Usage(what));
         }
+        let is_asked = |id: u64| id == 0 || asked.is_empty() || asked.iter().any(|asked| is_it(id, asked));
+        findings.retain(|finding| is_asked(finding.process_id));
         Ok(Explained { trace_id: recording.info().trace_id.clone(), findings, processes })
     }
 
@@ -131,13 +130,15 @@ pub struct Explanation {
 }
 
 impl Explanation {
-    /// The findings of a recording of a dataset, or of all that could be read; of one process where that is asked for, by its name or
-    /// number. `input` is what commands of next steps read. Fails when a table cannot be read, or there is no such recording or process.
-    pub fn of(dataset: &Dataset, trace: Option<&str>, process: Option<&str>, input: &str) -> Result<Explanation> {
+    /// The findings of a recording of a dataset, or of all that could be read; of some processes where that is asked for, by their
+    /// names or numbers. Commands of next steps read the `input`. Fails when a table cannot be read, or there is no such recording or
+    /// process.
+    pub fn of(dataset: &Dataset, trace: Option<&str>, asked: &[String], input: Input<'_>) -> Result<Explanation> {
         let mut all = Vec::new();
         for recording in recordings(dataset, trace)? {
-            let mut explained = Explained::of(&recording, process)?;
-            explained.findings.iter_mut().for_each(|finding| finding.next_step = finding.command(input));
+            let mut explained = Explained::of(&recording, asked)?;
+            let of_recording = input(&explained.trace_id);
+            explained.findings.iter_mut().for_each(|finding| finding.next_step = finding.command(&of_recording));
             all.push(explained);
         }
         Ok(Explanation { all, everything: false })
@@ -258,55 +259,29 @@ fn not_judged(out: &mut Document, findings: &[Finding], everything: bool) {
 
 /// A row for each finding.
 fn rows(all: &[Explained]) -> Table {
-    let columns = [
-        "trace_id",
-        "rule",
-        "process_id",
-        "process",
-        "verdict",
-        "score",
-        "figure",
-        "unit",
-        "info_limit",
-        "warning_limit",
-        "title",
-        "advice",
-        "of_recording",
-        "subject",
-        "own_method",
-        "sentence",
-        "cause_rule",
-        "evidence_sql",
-        "next_step",
-        "doc",
-    ];
-    let mut table = Table::new("findings", &columns.map(Column::raw));
-    for Explained { trace_id, findings, processes } in all {
-        for finding in findings {
-            let number = |value| Cell::in_unit(value, &finding.unit);
-            table.row([
-                Cell::text(trace_id),
-                Cell::text(&finding.rule),
-                Cell::id(finding.process_id),
-                Cell::optional(processes.get(&finding.process_id).map(String::as_str)),
-                Cell::words(finding.verdict.word()),
-                Cell::number(finding.score, Unit::Score),
-                number(finding.figure),
-                Cell::text(&finding.unit),
-                number(Some(finding.info_limit)),
-                number(Some(finding.warning_limit)),
-                title(finding),
-                Cell::words(finding.advice()),
-                Cell::Flag(finding.is_of_recording(), ""),
-                Cell::optional(finding.subject.as_deref()),
-                Cell::optional(finding.own_method.as_deref()),
-                Cell::text(&finding.sentence),
-                Cell::optional(finding.cause_rule.as_deref()),
-                Cell::optional(finding.evidence_sql.as_deref()),
-                Cell::text(&finding.next_step),
-                Cell::text(&finding.doc),
-            ]);
-        }
-    }
-    table
+    let rows = all.iter().flat_map(|explained| explained.findings.iter().map(move |finding| (explained, finding)));
+    table!("findings", rows, |(Explained { trace_id, processes, .. }, finding)| {
+        let number = |value| Cell::in_unit(value, &finding.unit);
+    } {
+        Column::raw("trace_id") => Cell::text(trace_id),
+        Column::raw("rule") => Cell::text(&finding.rule),
+        Column::raw("process_id") => Cell::id(finding.process_id),
+        Column::raw("process") => Cell::optional(processes.get(&finding.process_id).map(String::as_str)),
+        Column::raw("verdict") => Cell::words(finding.verdict.word()),
+        Column::raw("score") => Cell::number(finding.score, Unit::Score),
+        Column::raw("figure") => number(finding.figure),
+        Column::raw("unit") => Cell::text(&finding.unit),
+        Column::raw("info_limit") => number(Some(finding.info_limit)),
+        Column::raw("warning_limit") => number(Some(finding.warning_limit)),
+        Column::raw("title") => title(finding),
+        Column::raw("advice") => Cell::words(finding.advice()),
+        Column::raw("of_recording") => Cell::Flag(finding.is_of_recording(), ""),
+        Column::raw("subject") => Cell::optional(finding.subject.as_deref()),
+        Column::raw("own_method") => Cell::optional(finding.own_method.as_deref()),
+        Column::raw("sentence") => Cell::text(&finding.sentence),
+        Column::raw("cause_rule") => Cell::optional(finding.cause_rule.as_deref()),
+        Column::raw("evidence_sql") => Cell::optional(finding.evidence_sql.as_deref()),
+        Column::raw("next_step") => Cell::text(&finding.next_step),
+        Column::raw("doc") => Cell::text(&finding.doc),
+    })
 }

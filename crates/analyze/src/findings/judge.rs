@@ -50,15 +50,17 @@ impl Finding {
         super::rule(&self.rule).is_some_and(|rule| rule.of_recording)
     }
 
-    /// The command that shows more, for an input with this path. It runs as it stands.
-    pub fn command(&self, input: &str) -> String {
-        let words = self.next_step.split(' ');
-        words
-            .map(|word| if word == "IN" { words::in_shell(input) } else { word.to_owned() })
-            .collect::<Vec<_>>()
-            .join(" ")
+    /// The command that shows more, for an input. It runs as it stands. `inspect` takes no keys.
+    pub fn command(&self, (path, key): &(String, Option<String>)) -> String {
+        let path = words::in_shell(path);
+        let key = key.as_ref().filter(|_| !self.next_step.starts_with("tracequet inspect"));
+        let input = key.map_or(path.clone(), |key| format!("{path} --trace {}", words::in_shell(key)));
+        self.next_step.split(' ').map(|word| if word == "IN" { &input } else { word }).collect::<Vec<_>>().join(" ")
     }
 }
+
+/// A recording on a command line, by its key: a path, and the key where that path has several recordings.
+pub type Input<'i> = &'i dyn Fn(&str) -> (String, Option<String>);
 
 /// All findings, the most important first.
 pub(super) fn all(picture: &Picture, trace_id: Option<&str>) -> Vec<Finding> {

@@ -214,7 +214,7 @@ impl Addresses {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::tests::dice::Dice;
 
     #[test]
     fn what_is_found_is_what_a_search_finds() {

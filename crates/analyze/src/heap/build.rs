@@ -196,7 +196,7 @@ fn roots(graph: &mut HeapGraph, names: &dyn Names, limit: &Limit, walk: &Walk) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::tests::dice::Dice;
 
     struct NoNames;
 

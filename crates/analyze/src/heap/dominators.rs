@@ -244,7 +244,7 @@ fn steps(parents: &[u32], semi: &[u32]) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::tests::dice::Dice;
 
     /// The nodes that the roots lead to when one is taken away.
     fn reached(nodes: u32, edges: &[(u32, u32)], roots: &[u32], without: Option<u32>) -> Vec<bool> {

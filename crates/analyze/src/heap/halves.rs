@@ -91,7 +91,7 @@ impl Halves {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::tests::dice::Dice;
 
     #[test]
     fn any_addresses_come_back() {

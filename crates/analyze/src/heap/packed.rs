@@ -96,7 +96,7 @@ impl Iterator for Numbers<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::tests::dice::Dice;
 
     #[test]
     fn any_numbers_and_steps_come_back() {

@@ -215,7 +215,7 @@ impl References {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::tests::dice::Dice;
 
     #[test]
     fn a_walk_gives_back_what_came() {

@@ -110,7 +110,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::dice::Dice;
+    use crate::tests::dice::Dice;
 
     #[test]
     fn it_does_what_a_map_does() {

@@ -15,8 +15,6 @@ mod live;
 mod names;
 mod origins;
 mod samples;
-#[cfg(test)]
-pub(crate) mod simulated;
 mod sums;
 
 pub use change::{ChangeRow, changes};
@@ -28,3 +26,8 @@ pub use names::{By, Group, NAMES};
 pub use origins::{OriginRow, Origins, origins};
 pub use samples::{Sample, Samples};
 pub use sums::{Percentiles, Sums};
+
+#[cfg(test)]
+pub(crate) mod tests {
+    pub(crate) mod simulated;
+}

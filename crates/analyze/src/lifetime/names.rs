@@ -1,4 +1,4 @@
-//! What lifetimes are grouped by: types, and the methods that allocate.
+//! Groups of lifetimes: types, and the methods that allocate.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
@@ -15,7 +15,7 @@ use crate::{HeldTexts, held};
 /// The tables that methods and types are named by.
 pub const NAMES: [&str; 3] = ["callsite", "frame", "type"];
 
-/// What a row is.
+/// The kind of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The nearest method outwards that is the user's own, and a type.
@@ -32,7 +32,7 @@ pub enum By {
 pub struct Group {
     /// The method that allocates. Of [`By::Site`].
     pub method: String,
-    /// Its assembly or file; of [`By::Own`] that of the own method.
+    /// The assembly or file; of [`By::Own`] that of the own method.
     pub assembly: String,
     /// The nearest method outwards that is the user's own, as it was written. Of [`By::Own`] and [`By::Site`].
     pub own_method: String,

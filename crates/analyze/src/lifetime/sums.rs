@@ -3,7 +3,7 @@
 use super::life::{Fate, Lifetime};
 use crate::subjects::pool::percentile;
 
-/// What became of the allocations of a group. Bytes are those that samples stand for.
+/// The fates of a group's allocations. Bytes are those that samples stand for.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Sums {
@@ -13,24 +13,24 @@ pub struct Sums {
     pub allocated: u64,
     /// Of those whose fate in their first collection is known.
     pub tested: u64,
-    /// Those that survived it.
+    /// Bytes that survived it.
     pub survived_first: u64,
-    /// Those that were promoted to generation 2.
+    /// Bytes that were promoted to generation 2.
     pub promoted: u64,
-    /// Those that died in generation 2, or among large or pinned objects.
+    /// Bytes that died in generation 2, or among large or pinned objects.
     pub died_old: u64,
-    /// Those that died.
+    /// Bytes that died.
     pub dead: u64,
-    /// Those alive at the end.
+    /// Bytes alive at the end.
     pub alive: u64,
-    /// Those whose fate is not known.
+    /// Bytes whose fate is not known.
     pub unknown: u64,
     /// Of dead samples the collections that they survived, and their time in nanoseconds, at most.
     lives: Vec<(u32, i64)>,
 }
 
-/// Of the lives of dead samples the median and the 90th percentile. Samples stand for about as many bytes each, so that they are
-/// figures of bytes.
+/// Of the lives of dead samples the median and the 90th percentile. Samples stand for about as many bytes each, so that
+/// they are figures of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Percentiles {
@@ -67,7 +67,7 @@ impl Sums {
         }
     }
 
-    /// How long dead samples lived. `None` without any.
+    /// The lives of dead samples. `None` without any.
     pub fn percentiles(&self) -> Option<Percentiles> {
         let mut collections: Vec<u32> = self.lives.iter().map(|life| life.0).collect();
         let mut times: Vec<i64> = self.lives.iter().map(|life| life.1).collect();

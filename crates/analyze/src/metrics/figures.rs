@@ -34,19 +34,19 @@ struct OfTable {
     readings: Vec<Reading>,
 }
 
-/// What the definitions have in common that take something of the same column of the same rows.
+/// The definitions that take something of the same column of the same rows.
 #[derive(Debug)]
 struct Reading {
     /// The definitions, with their places among all.
     takes: Vec<(usize, &'static Definition)>,
     worst: Option<&'static str>,
-    /// What is seen; where rows of several kinds stand for the same, of each kind.
+    /// The values that are seen; where rows of several kinds stand for the same, of each kind.
     kinds: Vec<OfKind>,
 }
 
 #[derive(Debug)]
 struct OfKind {
-    /// What the kind is called, where there are several.
+    /// The name of the kind, where there are several.
     name: Option<&'static str>,
     has_rows: bool,
     groups: Groups,
@@ -56,7 +56,7 @@ struct OfKind {
 #[derive(Debug)]
 struct Counted {
     takes: Vec<(usize, &'static Definition)>,
-    /// What the kind is called that counts, where there are several.
+    /// The name of the kind that counts, where there are several.
     name: Option<&'static str>,
     groups: Groups,
     /// Whether the table has rows, of other kinds alone.
@@ -92,7 +92,7 @@ impl Reading {
         })
     }
 
-    /// What the figures are made of: the first kind of rows that there is.
+    /// The rows that metrics are made of: the first kind that there is.
     fn counted(self, table_has_rows: bool) -> Option<Counted> {
         let Reading { takes, mut kinds, .. } = self;
         let place = kinds.iter().position(|kind| kind.has_rows);
@@ -224,7 +224,7 @@ impl Figures {
                 found.extend(figures.into_iter().map(|metric| (place, of_kind(metric))));
             }
         }
-        // What is said of the whole recording is not of one of several processes.
+        // A metric of the whole recording belongs to no single process where there are several.
         if found.iter().any(|(_, metric)| metric.owner == Owner::Machine) {
             let unsaid =
                 found.iter_mut().filter(|(_, metric)| metric.owner == Owner::Unknown && metric.value.is_some());

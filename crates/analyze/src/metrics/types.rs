@@ -75,7 +75,7 @@ impl TypeNames {
         self.values.get(&(process_id, type_id)).copied()
     }
 
-    /// What a type is called.
+    /// The name of a type.
     pub(crate) fn name(&self, process_id: u64, type_id: u64) -> Option<&str> {
         self.names.get(&(process_id, type_id)).map(|name| &**name)
     }

@@ -92,7 +92,7 @@ impl From<f64> for Number {
     }
 }
 
-/// What a number counts or measures.
+/// The unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Things: `1,234`.
@@ -120,7 +120,7 @@ pub enum Unit {
 pub struct Amount {
     value: Number,
     unit: Unit,
-    /// What it is divided by, as it stands behind the unit: `/s`.
+    /// The divisor, as it stands behind the unit: `/s`.
     per: &'static str,
     /// Whether it is a difference, which has a sign.
     is_change: bool,
@@ -195,7 +195,7 @@ impl fmt::Display for Amount {
 /// A cell of a table, or a piece of a sentence.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Cell {
-    /// What was not recorded, or does not apply.
+    /// A value that was not recorded, or does not apply.
     #[default]
     Missing,
     /// A name or another text of a recording, with whatever characters. Each form escapes it in its way.
@@ -238,7 +238,7 @@ impl Cell {
         value.map_or(Cell::Missing, |value| Cell::Amount(Amount::new(value, unit)))
     }
 
-    /// How many.
+    /// A number of things.
     pub fn count(value: impl Into<Option<u64>>) -> Cell {
         Cell::number(value.into(), Unit::Count)
     }
@@ -278,6 +278,12 @@ impl Cell {
         value.into().map_or(Cell::Missing, |value| Cell::Amount(Amount::new(value, Unit::Share).change()))
     }
 
+    /// A change as a part of what was before; missing where that is 0, or one of both is not known.
+    pub fn change_from(before: impl Into<Option<f64>>, now: impl Into<Option<f64>>) -> Cell {
+        let both = before.into().zip(now.into()).filter(|(before, _)| *before != 0.0);
+        Cell::change(both.map(|(before, now)| (now - before) / before))
+    }
+
     /// A probability.
     pub fn chance(value: impl Into<Option<f64>>) -> Cell {
         Cell::number(value.into(), Unit::Chance)
@@ -293,7 +299,7 @@ impl Cell {
         Cell::Of(Box::new((self, shown)))
     }
 
-    /// What people see.
+    /// The cell that people see.
     pub fn for_people(&self) -> &Cell {
         match self {
             Cell::Of(both) => both.1.for_people(),
@@ -301,7 +307,7 @@ impl Cell {
         }
     }
 
-    /// What programs get.
+    /// The cell that programs get.
     pub fn for_programs(&self) -> &Cell {
         match self {
             Cell::Of(both) => both.0.for_programs(),
@@ -318,7 +324,8 @@ impl Cell {
         }
     }
 
-    /// The cell for people, in a form that writes foreign text by `escape` and words by `plain`. What is missing is empty.
+    /// The cell for people, in a form that writes foreign text by `escape` and words by `plain`. What is missing is
+    /// empty.
     pub(super) fn written(&self, escape: fn(&str, usize) -> String, plain: fn(&str) -> String) -> String {
         match self.for_people() {
             cell if cell.is_missing() => String::new(),
@@ -336,7 +343,8 @@ impl Cell {
         self.written(shown_to, clean)
     }
 
-    /// The cell as Markdown of GitHub: names of a recording are code, in which nothing becomes a link, a mention or a command.
+    /// The cell as Markdown of GitHub: names of a recording are code, in which nothing becomes a link, a mention or a
+    /// command.
     pub(super) fn markdown(&self) -> String {
         self.written(code_to, |words| clean(words).replace('|', "\\|"))
     }

@@ -5,13 +5,13 @@ use serde_json::Value;
 use super::escape::clean;
 use super::sentence::Sentence;
 use super::table::Table;
-use super::text::folded;
+use super::text::{Terminal, folded};
 
 #[derive(Clone, Debug)]
 enum Block {
     /// A part with a name; links can lead to it.
     Part(Sentence),
-    /// What follows belongs to it.
+    /// A title of the blocks that follow.
     Heading(Sentence),
     /// A sentence; of a lower level where it is indented.
     Line(&'static str, Sentence),
@@ -20,7 +20,7 @@ enum Block {
     Gap,
 }
 
-/// What people read, from top to bottom.
+/// Blocks that people read, from top to bottom.
 #[derive(Clone, Debug, Default)]
 pub struct Document(Vec<Block>);
 
@@ -66,8 +66,8 @@ impl Document {
     }
 
     /// Text for a terminal.
-    pub fn text(&self, width: Width) -> String {
-        let Width { of_lines: most, of_tables } = width;
+    pub fn text(&self, terminal: Terminal) -> String {
+        let most = terminal.line;
         let mut out = String::new();
         for block in &self.0 {
             match block {
@@ -78,7 +78,7 @@ impl Document {
                     out += &folded("", &heading.in_text(), most);
                 }
                 Block::Line(head, sentence) => out += &folded(head, &sentence.in_text(), most),
-                Block::Table(table) => out += &table.text(of_tables),
+                Block::Table(table) => out += &table.text(terminal),
                 Block::Gap => out.push('\n'),
             }
         }
@@ -125,24 +125,9 @@ pub enum Format {
     Csv,
 }
 
-/// Characters of a line of text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Width {
-    /// Sentences are folded at it.
-    pub of_lines: usize,
-    /// Texts in tables are shortened for it.
-    pub of_tables: usize,
-}
-
-impl From<usize> for Width {
-    fn from(width: usize) -> Width {
-        Width { of_lines: width, of_tables: width }
-    }
-}
-
-/// What a command answers.
+/// The answer of a command.
 pub trait Answer {
-    /// What people read.
+    /// The document for people.
     fn document(&self) -> Document;
 
     /// The rows for programs.
@@ -154,9 +139,9 @@ pub trait Answer {
     }
 
     /// The answer in a form.
-    fn written(&self, format: Format, width: Width) -> String {
+    fn written(&self, format: Format, terminal: Terminal) -> String {
         match format {
-            Format::Text => self.document().text(width),
+            Format::Text => self.document().text(terminal),
             Format::Markdown => self.document().markdown(),
             Format::Csv => self.rows().csv(),
             Format::Json => format!("{:#}\n", self.json()),

@@ -73,6 +73,11 @@ pub fn escaped(text: &str) -> String {
     escaped_to(text, MAX_SHOWN)
 }
 
+/// [`escaped`] sentence, which may be longer than a name.
+pub fn escaped_sentence(text: &str) -> String {
+    escaped_to(text, MAX_SENTENCE)
+}
+
 /// [`escaped`] text of at most so many characters.
 pub(super) fn escaped_to(text: &str, most: usize) -> String {
     let mut out = String::with_capacity(text.len());

@@ -65,7 +65,8 @@ mod tests {
     fn what_was_not_recorded_is_no_zero() {
         let mut table = Table::new("t", &[words("name", ""), numbers("bytes", "")]);
         table.row([Cell::optional(None), Cell::size(None)]);
-        table.row_at(7, [Cell::text("a"), Cell::size(0)]);
+        table.row([Cell::text("a"), Cell::size(0)]);
+        table.at(7);
         table.row([Cell::text("b"), Cell::in_unit(f64::INFINITY, "bytes")]);
         let html = table.html("x");
         assert!(html.contains("<tr><td>–</td><td class=\"n\">–</td></tr>"), "{html}");

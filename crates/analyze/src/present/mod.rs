@@ -15,8 +15,10 @@ pub mod times;
 pub mod units;
 
 pub use cell::{Amount, Cell, Number, Unit};
-pub use document::{Answer, Document, Format, Width};
-pub use escape::{MAX_SHOWN, clean, code, cut, escaped, escaped_name, shown, xml};
+pub use document::{Answer, Document, Format};
+pub use escape::{MAX_SHOWN, clean, code, cut, escaped, escaped_name, escaped_sentence, shown, xml};
 pub use sentence::Sentence;
 pub use table::{Color, Column, Table, numbers, words};
-pub use text::{folded, shortened};
+pub use text::{Terminal, folded, shortened};
+
+pub use crate::table;

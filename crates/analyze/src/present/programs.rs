@@ -30,7 +30,8 @@ impl Table {
         self.columns.iter().enumerate().filter_map(|(place, column)| Some((place, column.key?)))
     }
 
-    /// An array with an object for each row. A key `base.bytes` is the member `bytes` of an object `base`.
+    /// An array with an object for each row. A key `base.bytes` is the member `bytes` of an object `base`, which is null where all
+    /// of its members are.
     pub fn json(&self) -> Value {
         let row = |cells: &[Cell]| {
             let mut object = Map::new();
@@ -44,6 +45,8 @@ impl Table {
                     }
                 };
             }
+            let is_missing = |value: &Value| value.as_object().is_some_and(|inner| inner.values().all(Value::is_null));
+            object.values_mut().filter(|value| is_missing(value)).for_each(|value| *value = Value::Null);
             Value::Object(object)
         };
         self.rows.iter().filter(|of| of.group.is_none()).map(|of| row(&of.cells)).collect()
@@ -83,7 +86,7 @@ mod tests {
         table.row([Cell::size(1500), method, Cell::words("x"), Cell::share(0.25)]);
         table.row([Cell::size(u64::MAX), Cell::text("a,\"b\"\u{1b}"), Cell::Missing, Cell::share(f64::NAN)]);
         let expected = serde_json::json!([
-            {"bytes": 1500, "name": null, "of": {"share": 0.25}}, {"bytes": u64::MAX, "name": "a,\"b\"\u{1b}", "of": {"share": null}}
+            {"bytes": 1500, "name": null, "of": {"share": 0.25}}, {"bytes": u64::MAX, "name": "a,\"b\"\u{1b}", "of": null}
         ]);
         assert_eq!(table.json(), expected);
         let csv = format!("bytes,name,of.share\n1500,,0.25\n{},\"a,\"\"b\"\"{}\",\n", u64::MAX, '\u{1b}');

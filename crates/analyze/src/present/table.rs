@@ -6,11 +6,11 @@ use super::sentence::Sentence;
 /// A column.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its head for people; of what only programs get `None`.
+    /// The head for people; `None` where only programs get the column.
     pub name: Option<&'static str>,
-    /// What it means, for a page.
+    /// The meaning, for a page.
     pub meaning: &'static str,
-    /// Its name in JSON and CSV; of what only people see `None`.
+    /// The name in JSON and CSV; `None` where only people see the column.
     pub key: Option<&'static str>,
     /// Whether it has numbers, which are aligned to the right.
     pub is_number: bool,
@@ -47,6 +47,43 @@ pub enum Color {
     Green = 32,
     /// Something may be.
     Yellow = 33,
+}
+
+/// Makes a [`Table`]: each column beside the cell that a row has in it.
+///
+/// ```
+/// use tracequet_analyze::present::{Cell, numbers, table, words};
+///
+/// let types = [("City", 202, 8080u64), ("Street", 10, 400)];
+/// let table = table!("types", &types, |(name, objects, bytes)| {
+///     words("type", "Of the objects").key("type") => Cell::text(name),
+///     numbers("objects", "That were found").key("objects") => Cell::count(*objects),
+///     numbers("each", "Bytes of one") => Cell::size(bytes / objects),
+/// });
+/// assert_eq!(table.csv(), "type,objects\nCity,202\nStreet,10\n");
+/// ```
+///
+/// Braces before the columns have what several cells need: `|row| { let whole = row.a + row.b; } { ... }`. Before these
+/// may stand `at TIME,` ([`Table::at`]) and `color COLOR,` ([`Table::color`]).
+#[macro_export]
+macro_rules! table {
+    ($id:expr, $rows:expr, |$row:pat_param| $(at $at:expr,)? $(color $color:expr,)? { $($before:tt)* } {
+        $($column:expr => $cell:expr),+ $(,)?
+    }) => {{
+        let mut table = $crate::present::Table::new($id, &[$($column),+]);
+        for $row in $rows {
+            $($before)*
+            table.row([$($cell),+]);
+            $(table.at($at);)?
+            $(table.color($color);)?
+        }
+        table
+    }};
+    ($id:expr, $rows:expr, |$row:pat_param| $(at $at:expr,)? $(color $color:expr,)? {
+        $($column:expr => $cell:expr),+ $(,)?
+    }) => {
+        $crate::table!($id, $rows, |$row| $(at $at,)? $(color $color,)? {} { $($column => $cell),+ })
+    };
 }
 
 /// A row.
@@ -94,14 +131,18 @@ impl Table {
         self.rows.push(Row { cells: cells.into(), ..Row::default() });
     }
 
-    /// Adds a row that happened at a time.
-    pub fn row_at(&mut self, ts_ns: i64, cells: impl Into<Vec<Cell>>) {
-        self.rows.push(Row { cells: cells.into(), ts_ns: Some(ts_ns), ..Row::default() });
+    /// The last row happened at this time.
+    pub fn at(&mut self, ts_ns: i64) {
+        if let Some(row) = self.rows.last_mut() {
+            row.ts_ns = Some(ts_ns);
+        }
     }
 
-    /// Adds a row whose first cell has a colour.
-    pub fn colored(&mut self, cells: impl Into<Vec<Cell>>, color: Option<Color>) {
-        self.rows.push(Row { cells: cells.into(), color, ..Row::default() });
+    /// The first cell of the last row has this colour.
+    pub fn color(&mut self, color: Option<Color>) {
+        if let Some(row) = self.rows.last_mut() {
+            row.color = color;
+        }
     }
 
     /// Adds a heading for the rows that follow.
@@ -114,12 +155,12 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// How many rows people do not see.
+    /// The number of rows that people do not see.
     pub fn rest(&self) -> u64 {
         self.rows.len().saturating_sub(self.most) as u64
     }

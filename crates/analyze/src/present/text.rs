@@ -8,13 +8,32 @@ use super::table::{Column, Table};
 /// A shortened column keeps this much.
 const LEAST: usize = 12;
 
-/// What is moved to lines of its own begins here.
+/// The indent of cells that are moved to lines of their own.
 const INDENT: usize = 6;
 
+/// The place where text is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terminal {
+    /// Characters of a line, at which sentences are folded.
+    pub line: usize,
+    /// Characters of a row of a table, for which its texts are shortened.
+    pub row: usize,
+    /// Whether it shows colours.
+    pub is_colored: bool,
+}
+
+/// Lines and rows of so many characters without colours.
+impl From<usize> for Terminal {
+    fn from(width: usize) -> Terminal {
+        Terminal { line: width, row: width, is_colored: false }
+    }
+}
+
 impl Table {
-    /// The rows in columns, two blanks apart and two from the edge, in lines of at most `most` characters as far as texts can be
-    /// shortened in the middle and sentences moved. A column without content is left out.
-    pub fn text(&self, most: usize) -> String {
+    /// The rows in columns, two blanks apart and two from the edge, in lines that fit as far as texts can be shortened
+    /// in the middle and sentences moved. A column without content is left out.
+    pub fn text(&self, terminal: impl Into<Terminal>) -> String {
+        let Terminal { row: most, is_colored, .. } = terminal.into();
         let columns: Vec<&Column> = self.seen().map(|(column, _)| column).collect();
         let mut lines: Vec<Vec<String>> = vec![self.seen().map(|(_, name)| name.to_owned()).collect()];
         for row in self.seen_rows() {
@@ -43,7 +62,7 @@ impl Table {
                 fold(&mut out, 0, &group.in_text(), most);
                 continue;
             }
-            let color = row.and_then(|row| row.color);
+            let color = row.and_then(|row| row.color).filter(|_| is_colored);
             let mut line = String::new();
             for (place, ((cell, width), column)) in cells.iter().zip(&widths).zip(&columns).enumerate() {
                 let Some(width) = *width else { continue };
@@ -63,7 +82,7 @@ impl Table {
     }
 }
 
-/// What is missing is a dash among numbers.
+/// A missing number is a dash.
 fn written(column: &Column, cell: &Cell) -> String {
     if cell.is_missing() && column.is_number { "-".to_owned() } else { cell.in_text() }
 }
@@ -100,7 +119,8 @@ fn fitting(text: &str, most: usize) -> String {
     text.split(' ').map(|word| shortened(word, most)).collect::<Vec<_>>().join(" ")
 }
 
-/// Words below each other, each line behind `head` or as much space, in lines of at most `most` characters. No word is cut.
+/// Words below each other, each line behind `head` or as much space, in lines of at most `most` characters. No word is
+/// cut.
 pub fn folded(head: &str, text: &str, most: usize) -> String {
     let mut out = String::new();
     let indent = head.chars().count();
@@ -164,15 +184,16 @@ mod tests {
         let why = "the median of 5 runs is above the bound in 4 of them; see recording-20261123-1a2b3c4d";
         let [failed, passed] = ["FAILED", "passed"].map(Cell::words);
         let rule = Cell::text("cpu <= 10");
-        table.colored([failed, Cell::text(name), Cell::count(12), rule, Cell::text(why)], Some(Color::Red));
+        table.row([failed, Cell::text(name), Cell::count(12), rule, Cell::text(why)]);
+        table.color(Some(Color::Red));
         table.row([passed, Cell::text("gc.count"), Cell::count(7), Cell::Missing, Cell::Missing]);
-        let wide = table.text(400);
+        let wide = table.text(Terminal { is_colored: true, ..Terminal::from(400) });
         assert!(
             wide.lines().count() == 3 && wide.contains("  rule") && wide.contains("OrderService.Calculate]"),
             "{wide}"
         );
         assert!(wide.contains("  \u{1b}[31mFAILED\u{1b}[0m  "), "{wide}");
-        let narrow = table.text(60).replace("\u{1b}[31m", "").replace("\u{1b}[0m", "");
+        let narrow = table.text(60);
         let expected = [
             "          metric                                       value",
             "  FAILED  cpu.by_method[Company…derService.Calculate]     12",

@@ -10,17 +10,17 @@ use crate::subjects::pauses::Pause;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum What {
-    /// CPU samples. Their weight is the time between two samples, where the recording says how long that is: of the runtime's
-    /// sampler the one that is observed, which is longer than the one that it is meant to keep.
+    /// CPU samples. Their weight is the time between two samples, where the recording says how long that is: of the
+    /// runtime's sampler the one that is observed, which is longer than the one that it is meant to keep.
     #[default]
     Cpu,
     /// Sampled allocations, by the bytes that each represents.
     Allocation,
-    /// The same, of objects that survived their first collection.
+    /// Allocations of objects that survived their first collection.
     Survivors,
-    /// The same, of objects that died in generation 2, or among large or pinned objects.
+    /// Allocations of objects that died in generation 2, or among large or pinned objects.
     Gen2Deaths,
-    /// The same, of objects that are alive at the end.
+    /// Allocations of objects that are alive at the end.
     Live,
     /// Exceptions that were thrown.
     Exception,
@@ -36,7 +36,7 @@ pub enum What {
     Rows,
 }
 
-/// What a weight is.
+/// The unit of weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unit {
@@ -44,7 +44,7 @@ pub enum Unit {
     Nanoseconds,
     /// Bytes.
     Bytes,
-    /// How many.
+    /// A number of things.
     #[default]
     Count,
 }
@@ -60,7 +60,7 @@ impl Unit {
     }
 }
 
-/// How a profile is written.
+/// The format of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProfileFormat {
@@ -130,13 +130,13 @@ pub struct Function {
     pub source: String,
     /// Line in the source file where the function begins; 0 when it is not known.
     pub start_line: u32,
-    /// What code it is.
+    /// The kind of code.
     pub code: Code,
     /// Whether it is the framework's; `None` when that is not known.
     pub is_framework: Option<bool>,
 }
 
-/// What code a function is.
+/// The kind of a function's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
@@ -164,9 +164,9 @@ pub struct ProfileFrame {
 pub struct Sample {
     /// When, nanoseconds since the recording began.
     pub ts_ns: i64,
-    /// Its call site: [`Profile::stack`] has the frames.
+    /// The call site: [`Profile::stack`] has the frames.
     pub callsite: u32,
-    /// How much it counts.
+    /// The weight.
     pub weight: u64,
 }
 
@@ -177,28 +177,28 @@ pub struct ThreadSamples {
     pub process_id: u64,
     /// OS thread id.
     pub thread_id: u64,
-    /// How it is shown: names, as far as they are known, and ids.
+    /// The label: names, as far as they are known, and ids.
     pub label: String,
     /// Samples.
     pub samples: Vec<Sample>,
 }
 
-/// What was sampled in a recording.
+/// The samples of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
     /// Name of the recording.
     pub name: String,
-    /// What was sampled.
+    /// The kind of samples.
     pub what: What,
     /// Of [`What::Rows`] the table.
     pub table: String,
-    /// What weights are.
+    /// The unit of the weights.
     pub unit: Unit,
     /// The column of the weights, where it was asked for.
     pub weight: Option<String>,
     /// When the recording began, microseconds since 1970.
     pub start_us: i64,
-    /// How long it is, in nanoseconds.
+    /// The length of the recording in nanoseconds.
     pub duration_ns: i64,
     /// Functions.
     pub functions: Vec<Function>,
@@ -254,7 +254,7 @@ impl What {
 }
 
 impl Profile {
-    /// What it is of, for people.
+    /// The title for people.
     pub fn title(&self) -> String {
         let of = if self.what == What::Rows { &self.table } else { self.what.as_str() };
         format!("{} ({of})", self.name)
@@ -295,7 +295,7 @@ impl Profile {
     }
 }
 
-/// What frames of the framework that call each other become.
+/// The name that stands for frames of the framework that call each other.
 const FRAMEWORK: &str = "(framework)";
 
 impl Profile {
@@ -312,7 +312,7 @@ impl Profile {
         let place = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
         self.frames.push(ProfileFrame { function: u32::try_from(self.functions.len()).unwrap_or(u32::MAX), line: 0 });
         self.functions.push(folded);
-        // What each call site becomes, and whether that is one of the framework. A caller comes before its callees.
+        // The new place of each call site, and whether it is one of the framework. A caller comes before its callees.
         let mut becomes: Vec<(u32, bool)> = Vec::with_capacity(self.callsites.len());
         for at in 0..self.callsites.len() {
             let Some((parent, frame)) = self.callsites.get(at).copied().filter(|_| at > 0) else {

@@ -264,13 +264,13 @@ fn lived(
     Ok(profile)
 }
 
-/// What a thread takes beside its samples: its label, and room for the next samples.
+/// Bytes of a thread beside its samples: its label, and room for the next samples.
 const BYTES_PER_THREAD: u64 = 512;
 
 /// Frames of all samples, each of which may be written with its whole stack.
 const MAX_FRAMES: u64 = 4 << 30;
 
-/// How many frames the samples of a profile have, which a damaged dataset can make endless.
+/// The number of frames in the samples of a profile, which a damaged dataset can make endless.
 struct Frames {
     /// Of each call site.
     depths: Vec<u32>,
@@ -328,8 +328,8 @@ impl Functions<'_> {
     }
 }
 
-/// Call sites, with frames of the same name as one function. One whose address belongs to a method that the compiler put into
-/// another one is two: that of the code, and below it that of the method.
+/// Call sites, with frames of the same name as one function. One whose address belongs to a method that the compiler
+/// put into another one is two: that of the code, and below it that of the method.
 fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
     let mut all = Functions {
         texts: HeldTexts::of(recording, "frame"),

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::lineage::{CohortRow, Lineage};
-use crate::dice::Dice;
+use super::super::lineage::{CohortRow, Lineage};
 use crate::lifetime::Fate;
-use crate::lifetime::simulated::{Heap, live_on, lives};
+use crate::lifetime::tests::simulated::{Heap, live_on, lives};
+use crate::tests::dice::Dice;
 
 #[test]
 fn cohorts_are_those_of_the_objects() {

@@ -2,12 +2,12 @@
 //! or run in the background while others come and memory is given out again, ranges that are lost or clamped,
 //! collections that are missing. The heap also knows the cohort of each object, for crates/analyze/src/cohort.
 
-use super::heap::Heaps;
-use super::life::{Fate, Life, Lifetime};
-use super::live::{Starts, State};
-use super::samples::Sample;
+use super::super::heap::Heaps;
+use super::super::life::{Fate, Life, Lifetime};
+use super::super::live::{Starts, State};
+use super::super::samples::Sample;
 use crate::collection::{Bound, Collection, Doubt, Range};
-use crate::dice::Dice;
+use crate::tests::dice::Dice;
 
 const REGION: u64 = 0x400;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use tracequet_facts::fact::NON_GC_HEAP;
 
-use super::{CohortRow, Collection, Effect, LARGE, Lineage, NO_GENERATION, UNKNOWN_BIRTH};
+use super::super::{CohortRow, Collection, Effect, LARGE, Lineage, NO_GENERATION, UNKNOWN_BIRTH};
 use crate::collection::{Bound, Range};
-use crate::dice::Dice;
+use crate::tests::dice::Dice;
 
 /// The first that holds an address, by start and then by place.
 fn holder<T: Copy>(spans: &[(u64, u64, T)], address: u64) -> Option<T> {
