@@ -11,6 +11,7 @@ use tracequet::analyze::rules;
 use tracequet::report::{TABLES, page_of};
 
 use super::answer::FormatArgs;
+use super::check_history;
 use super::check_report::{self, Checked, MAX_MARKDOWN};
 use super::output::{Outcome, print_note};
 use super::stats::Source;
@@ -35,7 +36,8 @@ Examples:
   tracequet check lake --rules perf.toml --baseline branch=main --junit out.xml --markdown summary.md
   tracequet check lake --rules perf.toml --baseline branch=main --report report.html
   tracequet check lake --rules perf.toml --baseline branch=main --last 20 --by commit --since 30d
-  tracequet check lake --rules perf.toml --new commit=1a2b3c --baseline 'branch=main,commit!=1a2b3c'";
+  tracequet check lake --rules perf.toml --new commit=1a2b3c --baseline 'branch=main,commit!=1a2b3c'
+  tracequet check lake --history branch=main --by commit";
 
 /// Bytes that a file of rules may have.
 const MAX_RULES: u64 = 1 << 20;
@@ -49,8 +51,14 @@ pub struct CheckArgs {
     #[arg(value_name = "IN")]
     pub input: PathBuf,
     /// The rules
-    #[arg(long, value_name = "FILE")]
-    pub rules: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "history")]
+    pub rules: Option<PathBuf>,
+    /// Show in place of rules where metrics stepped: in all recordings, or in those with these labels; with --by, by its values
+    #[arg(
+        long, value_name = "LABELS", num_args = 0..=1, value_parser = labels,
+        conflicts_with_all = ["rules", "new", "baseline", "last", "since", "pass_first", "junit", "markdown", "report"]
+    )]
+    pub history: Option<Option<Labels>>,
     /// Recordings to check, by their labels [default: the newest and those with the same labels]
     #[arg(long, value_name = "LABELS", value_parser = labels)]
     pub new: Option<Labels>,
@@ -149,8 +157,10 @@ pub fn labels(text: &str) -> Result<Labels, String> {
 
 /// Checks the rules, and writes the result in every requested form.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
-    let text = read_rules(&args.rules)?;
-    let rules = rules::read(&args.rules.to_string_lossy(), &text)?;
+    let Some(path) = &args.rules else {
+        return check_history::run(args, args.history.as_ref().and_then(Option::as_ref));
+    };
+    let rules = rules::read(&path.to_string_lossy(), &read_rules(path)?)?;
     let source = match args.report {
         Some(_) => Source::open_with(&args.input, &TABLES)?,
         None => Source::open(&args.input)?,

@@ -6,6 +6,7 @@ mod answer;
 mod args;
 mod asked;
 mod check;
+mod check_history;
 mod check_report;
 mod cohorts;
 mod collect;

@@ -1,5 +1,6 @@
 //! What a gate may conclude: nothing of what was not recorded, no baseline of a stranger; and what its reports say.
 
+use std::io::Write;
 use std::path::Path;
 
 use serde_json::Value;
@@ -202,4 +203,45 @@ fn a_baseline_is_the_newest_runs_or_those_since_a_day() {
     for wrong in [["--since", "yesterday"], ["--since", "2026/01/01"], ["--last", "0"]] {
         assert_eq!(check(&wrong).code, Some(1), "{wrong:?}");
     }
+}
+
+/// Ten recordings of one program and ten of another: copies, each packed with a time of its own.
+#[test]
+fn a_history_shows_where_metrics_stepped() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = folder.path().join("lake").to_str().unwrap().to_owned();
+    for build in ["main", "change"] {
+        let packed = std::fs::read(format!("samples/ci/recordings/{build}-1.nettrace.zst")).unwrap();
+        let recording = zstd::decode_all(packed.as_slice()).unwrap();
+        for copy in 0..10 {
+            let file = std::fs::File::create(folder.path().join(format!("{build}-{copy}.nettrace.gz"))).unwrap();
+            let mut file = flate2::GzBuilder::new().mtime(copy + 1).write(file, flate2::Compression::fast());
+            file.write_all(&recording).unwrap();
+            file.finish().unwrap();
+        }
+        let recordings = folder.path().join(format!("{build}-*.nettrace.gz"));
+        let label = format!("branch={build}");
+        let converted = ["convert", "-q", recordings.to_str().unwrap(), "-o", &lake, "--append", "--label", &label];
+        assert_eq!(run(&converted).code, Some(0));
+    }
+    let history = |more: &[&str]| run(&[&["check", &lake, "--history"][..], more].concat());
+    let found = history(&["--format", "json"]);
+    assert_eq!(found.code, Some(0), "{}", found.err);
+    let steps: Value = serde_json::from_str(&found.out).unwrap();
+    let of = |name: &str| steps.as_array().unwrap().iter().find(|step| step["metric"] == name).cloned();
+    let step = of("allocation.bytes").unwrap_or_else(|| panic!("{steps:#}"));
+    let value = |sample: &str| {
+        let stats = run(&["stats", &format!("samples/ci/recordings/{sample}-1.nettrace.zst"), "--json"]);
+        let runs: Value = serde_json::from_str(&stats.out).unwrap();
+        let metrics = runs[0]["metrics"].as_array().unwrap();
+        metrics.iter().find(|metric| metric["name"] == "allocation.bytes").unwrap()["value"].as_f64()
+    };
+    assert_eq!([&step["before"], &step["after"]].map(Value::as_f64), [value("main"), value("change")], "{step:#}");
+    assert!(step["at"].as_str().unwrap().starts_with("change-") && step["direction"] == "worse", "{step:#}");
+    assert_eq!(of("lost.events"), None);
+    // Values of a label count once each: two are too few for a step.
+    assert!(history(&["--by", "branch"]).out.starts_with("0 steps in "));
+    assert!(history(&["branch=main"]).out.contains("of 10 runs"));
+    assert_eq!(history(&["--rules", "samples/ci/perf.toml"]).code, Some(1));
+    assert_eq!(run(&["check", &lake]).code, Some(1), "without rules");
 }

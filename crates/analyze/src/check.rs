@@ -3,6 +3,7 @@
 mod baseline;
 mod candidate;
 mod fingerprint;
+mod history;
 mod run;
 mod sample;
 
@@ -16,6 +17,7 @@ pub use self::baseline::{Baseline, ENOUGH, Since};
 use self::candidate::{Candidate, candidates};
 pub use self::candidate::{LabelTest, labelled};
 pub use self::fingerprint::{TABLES as FINGERPRINT_TABLES, incomparable};
+pub use self::history::{FALSE_STEPS, History, MetricStep, steps};
 pub use self::run::{Run, follow};
 use self::run::{Valued, values, values_known};
 pub use self::sample::FALSE_ALARMS;

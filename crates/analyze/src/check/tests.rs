@@ -1,3 +1,5 @@
+mod history;
+
 use std::collections::BTreeMap;
 
 use super::*;
