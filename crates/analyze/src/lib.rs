@@ -6,6 +6,7 @@ use tracequet_dataset::read::Recording;
 mod allowance;
 pub mod check;
 pub mod cohort;
+#[doc(hidden)]
 pub mod collection;
 pub mod diff;
 pub mod findings;
@@ -16,7 +17,9 @@ pub mod present;
 pub mod profile;
 mod rows;
 pub mod rules;
+#[doc(hidden)]
 pub mod samples;
+#[doc(hidden)]
 pub mod subjects;
 pub mod survived;
 

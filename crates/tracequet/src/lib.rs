@@ -18,6 +18,12 @@
 //! | the fate of an object | [`analyze::survived`] |
 //! | what fills the heap, and what keeps it alive | [`analyze::heap`] |
 //! | survival over time, by when bytes came into being | [`analyze::cohort`] |
+//! | the lives of sampled objects, by who allocates them | [`analyze::lifetime`] |
+//! | what is wrong, and where in the user's code | [`analyze::findings`] |
+//! | what changed between recordings | [`analyze::diff`] |
+//! | metrics, and rules that a change has to keep | [`analyze::metrics`], [`analyze::check`] with [`analyze::rules`] |
+//! | call stacks for other tools | [`analyze::profile`] |
+//! | an answer as text, JSON, Markdown or CSV | [`analyze::present`] |
 //! | a recording as one HTML page | [`report::page`] |
 //!
 //! `examples/` has a program for most of them.
@@ -172,8 +178,10 @@ pub use tracequet_convert::{Collected, collect_port};
 pub use tracequet_dataset as dataset;
 pub use tracequet_dataset::error::{Error, Result};
 pub use tracequet_dataset::read::{Column, Dataset, Recording, Scan, Table};
+#[doc(hidden)]
 pub use tracequet_facts as facts;
 pub use tracequet_facts::ProblemSummary;
+#[doc(hidden)]
 pub use tracequet_lake as lake;
 pub use tracequet_lake::{
     Compacted, Expire, Expired, GRACE, LeftOut, Relabel, StoredDataset, compact, expire, fetch_dataset, relabel,
