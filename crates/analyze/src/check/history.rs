@@ -90,7 +90,7 @@ pub fn steps(runs: &[Run], by: Option<&str>) -> Result<History> {
                 continue;
             }
             let better = definition_of(metric)?.map_or(Better::Neither, |definition| definition.better);
-            let owned = |point: &Point<'_>| point.runs.iter().map(|run| Run::clone(run)).collect::<Vec<_>>();
+            let owned = |point: &Point<'_>| point.runs.iter().copied().cloned().collect::<Vec<_>>();
             found.push(MetricStep {
                 metric: metric.to_owned(),
                 at: point.name.to_owned(),
