@@ -4,14 +4,14 @@
 
 /** @template {HTMLElement} T @param {string} id @returns {T} */
 const element = (id) => /** @type {T} */ (document.getElementById(id));
-const status = element('status');
+const said = element('status');
 const progress = /** @type {HTMLProgressElement} */ (element('progress'));
 const failed = element('failed');
 const start = element('start');
-const own = /** @type {HTMLInputElement} */ (element('own'));
+const input = (/** @type {string} */ id) => /** @type {HTMLInputElement} */ (element(id));
 const select = (/** @type {string} */ id) => /** @type {HTMLSelectElement} */ (element(id));
 
-const GREETING = status.textContent || '';
+const GREETING = said.textContent || '';
 /** Bytes in words. */
 const size = (/** @type {number} */ bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
@@ -25,13 +25,14 @@ const program = (async () => {
 program.catch(() => {});
 const worker = URL.createObjectURL(new Blob([element('worker').textContent || ''], { type: 'text/javascript' }));
 
-/** @typedef {{code: number, trap: string, out: Blob, errors: Blob, made: {path: string, parts: Uint8Array<ArrayBuffer>[]}[], milliseconds: number, memory: {program: number, files: number}}} Outcome */
+/** @typedef {{code: number, ended: string, out: Blob, errors: string, made: {path: string, parts: Uint8Array<ArrayBuffer>[]}[], milliseconds: number, memory: {program: number, files: number}}} Outcome */
 /** The recordings that are open, and the run that is on its way. */
 const state = {
   /** @type {File[]} */ files: [],
   /** @type {Blob | undefined} */ page: undefined,
   /** @type {(() => void) | undefined} */ cancel: undefined,
   /** @type {Outcome | undefined} */ last: undefined,
+  isListed: false,
 };
 
 class Cancelled extends Error {}
@@ -51,8 +52,7 @@ async function run(files, args) {
       thread.postMessage({ module, files, args });
     });
     state.last = outcome;
-    const said = (await outcome.errors.text()).trim();
-    if (outcome.trap || (outcome.code !== 0 && outcome.code !== 2)) throw new Error([said, outcome.trap].filter(Boolean).join('\n'));
+    if (outcome.ended || (outcome.code !== 0 && outcome.code !== 2)) throw new Error([outcome.errors.trim(), outcome.ended].filter(Boolean).join('\n'));
     return outcome;
   } finally {
     // Ends a run that is not done, and frees its memory.
@@ -62,11 +62,11 @@ async function run(files, args) {
   }
 }
 
-/** Patterns of user code as options. */
-const options = () => {
-  const patterns = own.value.split(/[\s,]+/).filter(Boolean);
-  return patterns.flatMap((pattern) => ['--own', pattern]);
-};
+/** What is chosen of the recordings, as options: patterns of own code, processes, and the part of the time. */
+function options() {
+  const words = (/** @type {string} */ id) => input(id).value.split(',').map((word) => word.trim()).filter(Boolean);
+  return ['process', 'own', 'from', 'to'].flatMap((id) => words(id).flatMap((word) => [`--${id}`, word]));
+}
 
 /** Names that are options or paths would be taken for those. @param {File} file */
 const renamed = (file) => new File([file], file.name.replace(/[/\\]/g, '_').replace(/^[-.]+/, '_'), { lastModified: file.lastModified });
@@ -81,25 +81,47 @@ function distinct(files) {
   });
 }
 
-/** What to type where a page is not enough. @param {string[]} args */
-const command = (args) => `tracequet ${args.map((word) => (/^[\w.*=/-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`)).join(' ')}`;
+/** What to type where a page is not enough: the same in a terminal. @param {string[]} args */
+function command(args) {
+  const quoted = (/** @type {string} */ word) => (/^[\w.*=/-]+$/.test(word) ? word : `'${word.replace(/'/g, "'\\''")}'`);
+  const line = (/** @type {string[]} */ words) => ['tracequet', ...words].map(quoted).join(' ');
+  const [what] = args;
+  const names = state.files.map((file) => file.name);
+  const chosen = options();
+  const to = what === 'report' || what === 'diff' ? ['-o', `${stem()}.html`] : what === 'explain' ? ['--format', 'json'] : [];
+  if (what === 'convert') return line(['convert', ...names, '--lifetimes', ...chosen, '-o', stem()]);
+  if (what === 'export') return line([...args, ...chosen.filter((_, at) => chosen[at - (at % 2)] !== '--own'), '-o', `${stem()}.profile`]);
+  // Only `convert` takes a part of the time, and only what it made shows several recordings on one page.
+  const isPart = chosen.includes('--from') || chosen.includes('--to');
+  if (!isPart && (what === 'diff' || names.length === 1)) return line([what === 'diff' ? 'report' : what, ...args.slice(1), ...chosen, ...to]);
+  const made = what === 'diff' ? ordered().map((name, index) => [[name], `side${index + 1}`]) : [[names, stem()]];
+  const steps = made.map(([from, into]) => line(['convert', ...from, '--lifetimes', ...chosen, '-o', String(into)]));
+  return [...steps, line([what === 'explain' ? what : 'report', ...made.map(([, into]) => String(into)), ...to])].join(' && ');
+}
 
-/** Does something with a run, and says what went wrong. @param {string[]} args @param {string} doing @param {(outcome: Outcome) => void} then */
+/** Two recordings as base and new: the older file first, or as the person says. */
+function ordered() {
+  const files = [...state.files].sort((a, b) => a.lastModified - b.lastModified || (a.name < b.name ? -1 : 1));
+  if (select('show').value === 'back') files.reverse();
+  return files.map((file) => file.name);
+}
+
+/** Does something with a run, and says what went wrong. @param {string[]} args @param {string} doing @param {(outcome: Outcome) => void | Promise<void>} then */
 async function ask(args, doing, then) {
   failed.hidden = true;
-  status.textContent = doing;
+  said.textContent = doing;
   try {
-    const outcome = await run(state.files, args);
-    then(outcome);
+    const outcome = await run(state.files, args[0] === 'processes' ? args : [...args, ...options()]);
+    await then(outcome);
     const names = state.files.map((file) => file.name).join(', ');
     const sum = state.files.reduce((all, file) => all + file.size, 0);
-    status.textContent = `${names} (${size(sum)}), read in ${(outcome.milliseconds / 1000).toFixed(1)} s. Nothing was uploaded.`;
+    said.textContent = `${names} (${size(sum)}), read in ${(outcome.milliseconds / 1000).toFixed(1)} s. Nothing was uploaded.`;
     return true;
   } catch (error) {
     if (error instanceof Cancelled) {
-      status.textContent = 'Cancelled.';
+      said.textContent = 'Cancelled.';
     } else {
-      status.textContent = GREETING;
+      said.textContent = GREETING;
       failed.textContent = `${error instanceof Error ? error.message : error}\n\nIn a terminal: ${command(args)}`;
       failed.hidden = false;
     }
@@ -116,17 +138,47 @@ function show(page) {
   frame.src = URL.createObjectURL(page);
   document.querySelector('main')?.append(frame);
   start.hidden = true;
-  element('actions').hidden = false;
+  element('actions').hidden = element('again').hidden = false;
+  document.querySelector('header')?.append(element('choices'));
 }
 
-/** Opens recordings: one as its page, several as a page of all. @param {File[]} files */
+/** Opens recordings. @param {File[]} files */
 async function open(files) {
   if (files.length === 0) return false;
   state.files = distinct(files);
+  element('processes').replaceChildren();
+  state.isListed = false;
+  select('show').value = 'forth';
+  element('order').hidden = files.length !== 2;
+  return read();
+}
+
+/** Reads what is open: one recording as its page, two as what changed, several as a page of all. */
+async function read() {
   const names = state.files.map((file) => file.name);
-  const sum = files.reduce((all, file) => all + file.size, 0);
+  const isDifference = names.length === 2 && select('show').value !== 'all';
+  const sum = state.files.reduce((all, file) => all + file.size, 0);
   const what = names.length === 1 ? names[0] : `${names.length} recordings`;
-  return ask(['report', ...names, ...options()], `Reading ${what} (${size(sum)})`, ({ out }) => show(new Blob([out], { type: 'text/html' })));
+  const args = isDifference ? ['diff', ...ordered()] : ['report', ...names];
+  return ask(args, `Reading ${what} (${size(sum)})`, ({ out }) => show(new Blob([out], { type: 'text/html' })));
+}
+
+/** Lists the processes of what is open, once, for who wants to choose one. */
+async function listProcesses() {
+  if (state.isListed || state.files.length === 0 || state.cancel) return;
+  state.isListed = true;
+  const names = state.files.map((file) => file.name);
+  await ask(['processes', ...names], 'Listing processes', async ({ out }) => {
+    const lines = (await out.text()).split('\n').filter(Boolean);
+    const choice = (/** @type {string} */ line) => {
+      const [number, ...name] = line.split(' ');
+      const made = document.createElement('option');
+      made.value = number;
+      made.label = name.join(' ');
+      return made;
+    };
+    element('processes').replaceChildren(...lines.map(choice));
+  });
 }
 
 /** Saves a file. @param {Blob} blob @param {string} name */
@@ -199,17 +251,25 @@ function zipped(files) {
 
 element('cancel').onclick = () => state.cancel?.();
 element('save').onclick = () => state.page && save(state.page, `${stem()}.html`);
+element('explain').onclick = () => {
+  const names = state.files.map((file) => file.name);
+  ask(['explain', ...names], 'Looking for findings', ({ out }) => save(out, `${stem()}.findings.json`));
+};
 element('tables').onclick = () => {
   const names = state.files.map((file) => file.name);
-  ask(['convert', ...names, '-o', stem(), ...options()], 'Writing tables', ({ made }) => save(zipped(made), `${stem()}.tables.zip`));
+  ask(['convert', ...names, '-o', stem()], 'Writing tables', ({ made }) => save(zipped(made), `${stem()}.tables.zip`));
 };
 element('profile').onclick = () => {
   const [what, format] = [select('what').value, select('format').value];
   const ends = /** @type {Record<string, string>} */ ({ firefox: 'json', perfetto: 'pftrace', speedscope: 'speedscope.json', pprof: 'pb', folded: 'folded.txt' });
-  const args = ['export', state.files[state.files.length - 1].name, '--what', what, '--format', format, ...options()];
+  const args = ['export', state.files[state.files.length - 1].name, '--what', what, '--format', format];
   ask(args, 'Writing a profile', ({ out }) => save(out, `${stem()}.${what}.${ends[format]}`));
 };
-element('start').onsubmit = (event) => event.preventDefault();
+element('start').onsubmit = (event) => {
+  event.preventDefault();
+  if (state.files.length > 0) read();
+};
+element('process').onfocus = listProcesses;
 const chooser = /** @type {HTMLInputElement} */ (element('files'));
 chooser.onchange = () => open([...(chooser.files || [])]);
 for (const kind of ['dragover', 'dragleave', 'drop']) {

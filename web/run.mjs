@@ -9,7 +9,7 @@ import { createRequire } from 'node:module';
 import { webcrypto } from 'node:crypto';
 
 globalThis.crypto ??= webcrypto;
-const { wasi, Folder, MemoryFile, OutsideFile } = createRequire(import.meta.url)('./wasi.js');
+const { wasi, ended, Folder, MemoryFile, OutsideFile } = createRequire(import.meta.url)('./wasi.js');
 
 const words = process.argv.slice(2);
 const into = words[0] === '--into' ? words.splice(0, 2)[1] : undefined;
@@ -23,20 +23,26 @@ for (const name of rest.slice(end + 1)) {
   root.put(path.basename(name), new OutsideFile(Number(found.size), found.mtimeNs, (buffer, at) => fs.readSync(file, buffer, 0, buffer.length, at)));
 }
 const out = [];
+let errors = '';
 const world = wasi({
   args: ['tracequet', ...rest.slice(0, end)],
   root,
   stdout: (part) => out.push(part),
-  stderr: (part) => process.stderr.write(part),
+  stderr: (part) => {
+    errors += Buffer.from(part);
+    process.stderr.write(part);
+  },
 });
 const began = performance.now();
 const instance = new WebAssembly.Instance(new WebAssembly.Module(fs.readFileSync(program)), world.imports);
 let code = 101;
+let thrown;
 try {
   code = world.start(instance);
 } catch (trap) {
-  process.stderr.write(`${trap}\n`);
+  thrown = trap;
 }
+process.stderr.write(ended(thrown, errors));
 for (const part of out) for (let done = 0; done < part.length; ) done += fs.writeSync(1, part, done);
 if (into) {
   for (const [name, file] of root.files()) {

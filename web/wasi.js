@@ -4,7 +4,7 @@
 
 /** Numbers of errors in preview 1. */
 const ERRNO = {
-  success: 0, badf: 8, exist: 20, fbig: 22, inval: 28, io: 29, isdir: 31, noent: 44, notdir: 54, notempty: 55, notsup: 58, rofs: 69, spipe: 70,
+  success: 0, badf: 8, exist: 20, fbig: 22, inval: 28, io: 29, isdir: 31, noent: 44, notdir: 54, nospc: 51, notempty: 55, notsup: 58, rofs: 69, spipe: 70,
 };
 const FILETYPE = { character: 2, directory: 3, regular: 4 };
 const OFLAGS = { creat: 1, directory: 2, excl: 4, trunc: 8 };
@@ -13,6 +13,9 @@ const CHUNK = 1 << 20;
 
 let inodes = 2n;
 const nanoseconds = () => BigInt(Math.round((performance.timeOrigin + performance.now()) * 1000)) * 1000n;
+
+/** Thrown where there is no memory for a file. */
+class NoSpace extends Error {}
 
 /** Thrown by proc_exit. */
 class Exit {
@@ -63,7 +66,12 @@ class MemoryFile {
     if (old && old.length >= least) return old;
     let length = CHUNK;
     if (index === 0) for (length = 4096; length < least; ) length *= 2;
-    const chunk = new Uint8Array(length);
+    let chunk;
+    try {
+      chunk = new Uint8Array(length);
+    } catch {
+      throw new NoSpace();
+    }
     if (old) chunk.set(old);
     MemoryFile.held += length - (old ? old.length : 0);
     MemoryFile.most = Math.max(MemoryFile.most, MemoryFile.held);
@@ -255,7 +263,13 @@ function wasi({ args, root, stdout, stderr }) {
   const on = (fd, call) => {
     look();
     const file = open[fd];
-    return file ? call(file) : ERRNO.badf;
+    if (!file) return ERRNO.badf;
+    try {
+      return call(file);
+    } catch (error) {
+      if (error instanceof NoSpace) return ERRNO.nospc;
+      throw error;
+    }
   };
   const onFile = (fd, call) => on(fd, (file) => (file.node.type === FILETYPE.directory ? ERRNO.isdir : call(file)));
 
@@ -486,4 +500,15 @@ function wasi({ args, root, stdout, stderr }) {
   };
 }
 
-if (typeof module !== 'undefined') module.exports = { wasi, Folder, MemoryFile, OutsideFile };
+/**
+ * Why a program ended before its end, in words; nothing where it did not. `said` is what it printed to standard error, `thrown` what `start`
+ * threw, if it did.
+ */
+function ended(thrown, said) {
+  // Rust's words, those of the errno `nospc`, and V8's, SpiderMonkey's and JavaScriptCore's.
+  const isMemory = /memory allocation of|capacity overflow|No space left/.test(said) || (thrown && /memory|allocation/i.test(thrown.message) && !/access out of bounds/.test(thrown.message));
+  if (isMemory) return 'It needs more memory than the program has in a browser: 4 GB, as much as 32-bit WebAssembly can have, or less where the browser gives less.';
+  return thrown ? `The program ended at a defect of its own (${thrown.message || thrown}). The recording is not changed, and other recordings can be opened.` : '';
+}
+
+if (typeof module !== 'undefined') module.exports = { wasi, ended, Folder, MemoryFile, OutsideFile };

@@ -11,7 +11,7 @@ use tracequet::analyze::present::{Answer, Format as Form, times};
 use tracequet::analyze::profile::{Choice, Export, ProfileFormat};
 use tracequet::facts::code::own::OwnCode;
 use tracequet::report::{changes, page_of};
-use tracequet::{Compression, Convert, DatasetLayout, Format, KeepWalk, LIFETIMES, TemporaryDataset, convert, report};
+use tracequet::{Convert, DatasetLayout, KeepWalk, LIFETIMES, TemporaryDataset, convert, report};
 use tracequet::{Error, Result};
 
 const USAGE: &str = "\
@@ -19,7 +19,7 @@ expected one of
   report RECORDING...
   diff RECORDING RECORDING
   explain RECORDING...
-  convert RECORDING... -o FOLDER [--format arrow]
+  convert RECORDING... -o FOLDER
   export RECORDING --what KIND --format FORMAT
   processes RECORDING...
 with [--process NAME|PID]... [--own GLOB]... [--not-own GLOB]... [--from TIME] [--to TIME]";
@@ -118,10 +118,12 @@ impl Arguments {
         let side = |input: &String| {
             self.converted(self.request(std::slice::from_ref(input)).lifetimes(LIFETIMES), &changes::tables())
         };
-        let (before, now) = (side(base)?.dataset, side(new)?.dataset);
-        let mut compared = compared((&before, &[]), (&now, &[]), By::Own, Options::default(), report::MAX_HEAP)?;
+        let (before, now) = (side(base)?, side(new)?);
+        let datasets = [&before.dataset, &now.dataset];
+        let [of_base, of_new] = datasets.map(|dataset| (dataset, [].as_slice()));
+        let mut compared = compared(of_base, of_new, By::Own, Options::default(), report::MAX_HEAP)?;
         compared.name_steps([&|_| (base.clone(), None), &|_| (new.clone(), None)]);
-        changes::changes(&format!("{base} and {new}"), [&before, &now], &compared)
+        changes::changes(&format!("{base} and {new}"), datasets, &compared)
     }
 
     fn findings(&self) -> Result<String> {
@@ -133,11 +135,6 @@ impl Arguments {
 
     fn tables(&self) -> Result<()> {
         let request = self.request(&self.inputs).lifetimes(LIFETIMES).output(&self.output);
-        let request = match self.format.as_str() {
-            // DuckDB reads these in a browser without an extension from elsewhere.
-            "arrow" => request.format(Format::Arrow).compression(Compression::None),
-            _ => request,
-        };
         convert(&request, &mut |_| {}).map(|_| ())
     }
 

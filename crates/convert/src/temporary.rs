@@ -14,8 +14,11 @@ use super::summary::Summary;
 
 /// Recordings up to this many bytes are converted into a temporary dataset of Arrow files, larger ones into one of
 /// Parquet files. Arrow files take less processor time to write and read than Parquet files without compression, but
-/// three to five times the room on the disk. Under WASI that room is memory.
+/// three to five times the room on the disk. Under WASI that room is memory: all become Parquet there.
 const SMALL: u64 = if cfg!(target_os = "wasi") { 0 } else { 256 << 20 };
+
+/// The dataset is read once, and soon: to compress it would take longer than to read and write more bytes, which are memory under WASI.
+const COMPRESSION: Compression = if cfg!(target_os = "wasi") { Compression::Snappy } else { Compression::None };
 
 /// Bytes of memory for following sampled objects through collections, which findings about leaks are made of
 /// ([`Convert::lifetimes`]).
@@ -36,8 +39,7 @@ impl TemporaryDataset {
     /// of the request are not looked at. Fails as [`convert`] does.
     pub fn convert(folder: TempDir, request: Convert, progress: &mut dyn FnMut(Progress)) -> Result<TemporaryDataset> {
         let format = if are_small(request.input_paths()) { Format::Arrow } else { Format::Parquet };
-        // The dataset is read once, and soon: to compress it would take longer than to read and write more bytes.
-        let request = request.output(folder.path().join("dataset")).compression(Compression::None).format(format);
+        let request = request.output(folder.path().join("dataset")).compression(COMPRESSION).format(format);
         let summary = convert(&request, progress)?;
         Ok(TemporaryDataset { dataset: Dataset::open(request.output_path())?, summary, folder })
     }
