@@ -73,7 +73,7 @@ pub struct ExportArgs {
     #[arg(long, value_name = "ID|NAME")]
     pub thread: Option<String>,
     /// Only what threads did for a request: its activity_id, or its path, as the views request_time and thread_activity
-    /// have them
+    /// have them, or the id of a trace or span (W3C, 32 or 16 digits)
     ///
     /// The runtime gives an id to one request after another: --from and --to choose one of them.
     #[arg(long, value_name = "ACTIVITY")]

@@ -128,6 +128,10 @@ fn queries_of_the_documents_give_rows() {
     arguments.push(convert_files(folder.path(), "requests", &[requests], &[]));
     let orders = PathBuf::from("samples/requests/orders.nettrace.zst");
     arguments.push(convert_files(folder.path(), "orders", &[orders], &["--lifetimes"]));
+    let spans = PathBuf::from("samples/spans/spans.nettrace.zst");
+    arguments.push(convert_files(folder.path(), "spans", &[spans], &[]));
+    let genaware = PathBuf::from("samples/genaware/gcgenaware.nettrace.zst");
+    arguments.push(convert_files(folder.path(), "genaware", &[genaware], &[]));
     let keeps = PathBuf::from("samples/keeps.nettrace.zst");
     arguments.push(convert_files(folder.path(), "keeps", &[keeps], &["--lifetimes"]));
     let awaits = PathBuf::from("samples/awaits.nettrace.zst");

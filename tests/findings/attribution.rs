@@ -75,6 +75,30 @@ fn the_method_that_waits_is_named_on_every_surface() {
     assert_eq!(String::from_utf8(found.stdout).unwrap().trim(), QUOTE);
 }
 
+/// `Deduplicator.Distinct` and its lambda are in the optimized code of `ImportHandler.Import`. What they call says so; of samples in the code
+/// itself the events do not say whose they are.
+#[test]
+fn samples_in_code_with_other_methods_in_it_are_not_surely_its_own() {
+    let test = "samples_in_code_with_other_methods_in_it_are_not_surely_its_own";
+    let Some((_folder, dataset)) = dataset(test, "quadheavy-buggy.all") else { return };
+    let Some(python) = python(test) else { return };
+    let query = "SELECT own_method, sum(samples)::INT, sum(unsure_samples)::INT, max(may_belong_to) FROM cpu_by_site \
+                 WHERE own_method LIKE 'Contoso.Crm.%' GROUP BY ALL ORDER BY 2 DESC LIMIT 2";
+    let code = "import duckdb, os, sys; os.chdir(sys.argv[1]); c = duckdb.connect(); c.execute(open('views.sql').read()); \
+                print(*c.execute(sys.argv[2]).fetchall(), sep='\\n')";
+    let found = std::process::Command::new(python).args(["-c", code]).arg(&dataset).arg(query).output().unwrap();
+    let found = String::from_utf8(found.stdout).unwrap();
+    let lines: Vec<&str> = found.lines().collect();
+    assert!(lines[0].starts_with("('Contoso.Crm.Deduplicator.Distinct', "), "{found}");
+    assert!(lines[1].starts_with("('Contoso.Crm.ImportHandler.Import', "), "{found}");
+    let numbers: Vec<u64> = lines[1].split(", ").skip(1).take(2).map(|number| number.parse().unwrap()).collect();
+    assert!(numbers[1] * 100 > numbers[0] * 99, "{found}");
+    assert!(
+        lines[1].contains("'Contoso.Crm.Deduplicator.Distinct, Contoso.Crm.Deduplicator.Distinct.<lambda_0>"),
+        "{found}"
+    );
+}
+
 /// The same without events of the compiler: by the stacks alone.
 #[test]
 fn stacks_alone_say_who_waits() {

@@ -144,7 +144,7 @@ fn every_text_of_a_dataset_is_shown_as_what_it_is_by_every_command_in_every_form
     std::fs::write(&rules, "[[rule]]\ncheck = \"gc.count >= 1\"\n\n[[rule]]\ncheck = \"allocation.bytes <= 1\"\n")
         .expect("room");
     let rules = rules.to_str().expect("a name");
-    let (mut shown, mut answers) = (0, 0);
+    let (mut shown, mut answers, mut exports) = (0, 0, 0);
     for name in ["requests/orders.nettrace.zst", "heap-10.nettrace", "lifetimes.nettrace"] {
         for how in [Replaced::Names, Replaced::Words, Replaced::All] {
             let out = folder.path().join(format!("{}-{how:?}", name.replace('/', "-")));
@@ -191,10 +191,57 @@ fn every_text_of_a_dataset_is_shown_as_what_it_is_by_every_command_in_every_form
             if let Ok(text) = std::fs::read_to_string(&markdown) {
                 check(&format!("check {how:?}"), "markdown", &Run { out: text, ..said });
             }
+            for (format, form) in [
+                ("folded", "text"),
+                ("speedscope", "json"),
+                ("firefox", "json"),
+                ("perfetto", "json"),
+                ("pprof", "binary"),
+            ] {
+                for what in ["cpu", "allocation", "exception"] {
+                    let run = run(&["export", out, "--what", what, "--format", format]);
+                    check(&format!("export {what} {format} {how:?}"), form, &run);
+                    exports += usize::from(run.code == Some(0));
+                }
+            }
             let page = run(&["report", out]);
             assert!(!page.out.contains("<script>alert") && !page.out.contains('\u{1b}'), "{name} {how:?}");
             assert_harmless("report", &page.err);
         }
     }
-    assert!(shown > 30 && answers > 60, "{shown} of {answers} answers have the text");
+    assert!(
+        shown > 30 && answers > 60 && exports > 20,
+        "{shown} of {answers} answers have the text, {exports} exports"
+    );
+}
+
+/// Names of providers, events and fields stand in a recording itself: `inspect` shows them without a dataset.
+#[test]
+fn names_of_a_recording_are_shown_as_what_they_are() {
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let mut recording = std::fs::read(sample("events.nettrace")).expect("a sample");
+    let mut replaced = 0;
+    for (name, other) in [
+        ("Tracequet-Churn-Described", "\u{1b}]0;PWN\u{7}\n::error::Q\r\u{202e}@oc|"),
+        ("RequestStart", "\u{1b}[2J\n::eq::\u{3164}"),
+        ("Missing", "<script"),
+    ] {
+        let (from, to) = (utf16(name), utf16(other));
+        assert_eq!(from.len(), to.len(), "{name}");
+        let places: Vec<usize> =
+            (0..recording.len() - from.len()).filter(|at| recording[*at..].starts_with(&from)).collect();
+        for at in places {
+            recording[at..at + to.len()].copy_from_slice(&to);
+            replaced += 1;
+        }
+    }
+    assert!(replaced >= 3, "{replaced}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("hostile.nettrace");
+    std::fs::write(&file, recording).expect("room");
+    for format in ["text", "json", "markdown", "csv"] {
+        let run = run(&["inspect", file.to_str().expect("a name"), "--all", "--format", format]);
+        check(&format!("inspect {format}"), format, &run);
+        assert!(run.out.contains("PWN"), "{format}: {}", run.out);
+    }
 }

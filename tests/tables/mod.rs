@@ -13,6 +13,7 @@ mod measures;
 mod native_symbols;
 pub mod queries;
 mod samples;
+mod spans;
 mod subjects;
 mod tasks;
 mod thread_activity;

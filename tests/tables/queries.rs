@@ -147,6 +147,21 @@ fn the_time_of_requests_went_where_the_server_wrote_down() {
     assert!(out.status.success(), "{said}");
 }
 
+/// The server has a method for each kind of work, and a route for each.
+#[test]
+fn a_method_is_run_by_its_route() {
+    let Some(python) = crate::support::python::python("a_method_is_run_by_its_route") else { return };
+    let samples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/requests");
+    let dataset = Dataset::of(&samples.join("orders.nettrace.zst"));
+    for (method, route) in [("WaitForLock", "/lock/{id}"), ("Allocate", "/allocate/{id}"), ("Call", "/call/{id}")] {
+        let query = format!(
+            "SELECT string_agg(route), sum(requests) FROM routes_by_method \
+             WHERE source = 'Microsoft.AspNetCore.Hosting/Request' AND own_method = 'Shop.Orders.{method}'"
+        );
+        assert_eq!(asked(&python, &dataset, &query), format!("('{route}', 8)\n"), "{method}");
+    }
+}
+
 /// Of requests without anything else nothing else is known: it is null, not 0.
 #[test]
 fn what_was_not_recorded_of_requests_is_null() {

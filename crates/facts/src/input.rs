@@ -54,11 +54,6 @@ pub trait Action: Copy + 'static {
     fn has_callsites(self) -> bool {
         false
     }
-
-    /// Whether it is only wanted where source lines are.
-    fn is_for_lines(self) -> bool {
-        false
-    }
 }
 
 /// The parts of an event's payload that an action needs.
@@ -102,8 +97,6 @@ pub struct Traits {
     pub needs_others: bool,
     /// See [`Action::has_callsites`].
     pub has_callsites: bool,
-    /// See [`Action::is_for_lines`].
-    pub is_for_lines: bool,
 }
 
 impl Traits {
@@ -114,7 +107,6 @@ impl Traits {
             is_reference: action.is_reference(),
             needs_others: action.needs_others(),
             has_callsites: action.has_callsites(),
-            is_for_lines: action.is_for_lines(),
         }
     }
 }

@@ -164,6 +164,7 @@ trackers! {
     messages: kernel::alpc::Messages,
     counters: sources::counters::Counters,
     activities: sources::activities::Activities,
+    logs: sources::logs::Logs,
     async_tasks: sources::async_tasks::AsyncTasks,
     processes: processes::Processes,
 }
@@ -248,8 +249,7 @@ impl Normalizer {
         };
         let known = layout.and_then(|layout| self.by_layout.get(&layout).copied());
         let place = known.unwrap_or_else(|| {
-            let has_lines = self.symbols.is_some();
-            let routes = routes(info).into_iter().filter(|(_, traits)| has_lines || !traits.is_for_lines);
+            let routes = routes(info).into_iter();
             self.handlers.push(routes.filter_map(|(route, traits)| Handler::new(route, traits, info)).collect());
             self.handlers.len() as u32 - 1
         });
@@ -335,10 +335,19 @@ impl Normalizer {
         }
         let names = names.as_ref();
         let own = &self.own;
-        let known =
-            code::frames::Known { methods, names, modules, mappings, assemblies, managed_modules, inlinings, own };
+        let known = code::frames::Known {
+            methods,
+            names,
+            modules,
+            mappings,
+            assemblies,
+            managed_modules,
+            inlinings,
+            il_maps,
+            own,
+        };
         let lines = self.symbols.as_mut();
-        let lines = lines.map(|symbols| code::lines::Lines::new(symbols, il_maps, (managed_modules, modules), methods));
+        let lines = lines.map(|symbols| code::lines::Lines::new(symbols, (managed_modules, modules)));
         let frames = code::frames::resolve((nodes, &places, &allocated), known, lines, position, sink);
         self.trackers.finish(position, sink);
         self.trackers.report_dropped(position, sink);

@@ -74,7 +74,7 @@ tracequet_dataset::row! {
 }
 
 tracequet_dataset::row! {
-    struct FrameRow of frame { frame_id, name, written_name, inlined_into }
+    struct FrameRow of frame { frame_id, name, written_name, inlined_into, may_belong_to, file, line }
 }
 
 /// Beginnings of the names of methods of .NET.
@@ -90,6 +90,10 @@ struct OfFrame {
     written: u32,
     /// The method that it was put into.
     host: u32,
+    /// Other methods that it may be instead.
+    others: u32,
+    /// The line of a lambda, which has no name of its own.
+    line: u32,
     kinds: u8,
 }
 
@@ -105,7 +109,8 @@ struct Site {
 pub(crate) struct Most {
     pub(crate) method: String,
     pub(crate) amount: f64,
-    /// Into which method the compiler put it, as a part of a sentence; empty where it has code of its own.
+    /// Into which method the compiler put it, which others it may be, and the line of a lambda, as a part of a sentence; empty where the name
+    /// says all.
     pub(crate) inlined: String,
 }
 
@@ -157,8 +162,14 @@ impl Sites {
             }
         }
         let written = self.texts.place(row.written_name);
-        let host = row.inlined_into.map_or(0, |host| self.texts.place(host));
-        set(&mut self.frames, row.frame_id, OfFrame { written, host, kinds }, MOST_FRAMES);
+        let mut place = |text: Option<&str>| text.map_or(0, |text| self.texts.place(text));
+        let (host, others) = (place(row.inlined_into), place(row.may_belong_to));
+        let file = row.file.filter(|_| row.written_name.contains("<lambda"));
+        let line = file
+            .zip(row.line)
+            .map(|(file, line)| format!("{}:{line}", file.rsplit(['/', '\\']).next().unwrap_or(file)));
+        let line = place(line.as_deref());
+        set(&mut self.frames, row.frame_id, OfFrame { written, host, others, line, kinds }, MOST_FRAMES);
     }
 
     fn site(&self, site: u32) -> Option<Site> {
@@ -175,21 +186,29 @@ impl Sites {
         self.texts.get(self.frame(own)?.written)
     }
 
-    /// The own method with most, and ` (inlined into Shop.Orders.Load)` where the compiler put it into another one at most of its call
-    /// sites, by how much there is at each call site.
+    /// The own method with most, by how much there is at each call site, and what is said of it at most of them: ` (inlined into
+    /// Shop.Orders.Load)` where the compiler put it into another one, ` (or Shop.Orders.Sum, inlined into it)` where the recording does not
+    /// say which of both it is, ` (Program.cs:12)` of a lambda.
     pub(crate) fn most(&self, amounts: impl IntoIterator<Item = (u32, f64)>) -> Option<Most> {
-        let mut methods: BTreeMap<&str, (f64, BTreeMap<u32, f64>)> = BTreeMap::new();
+        let mut methods: BTreeMap<&str, (f64, BTreeMap<[u32; 3], f64>)> = BTreeMap::new();
         for (site, amount) in amounts {
             let Some(own) = self.site(site).and_then(|site| self.frame(site.own)) else { continue };
             let Some(method) = self.texts.get(own.written) else { continue };
             let (sum, hosts) = methods.entry(method).or_default();
             *sum += amount;
-            *hosts.entry(own.host).or_default() += amount;
+            *hosts.entry([own.host, own.others, own.line]).or_default() += amount;
         }
         let (method, (amount, hosts)) =
             methods.into_iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0).then(b.0.cmp(a.0)))?;
-        let host = hosts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).and_then(|(host, _)| self.texts.get(host));
-        let inlined = host.map_or(String::new(), |host| format!(" (inlined into {host})"));
+        let most = hosts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or([0; 3], |(most, _)| most);
+        let [host, others, line] = most.map(|place| self.texts.get(place));
+        let said = [
+            host.map(|host| format!("inlined into {host}")),
+            others.map(|others| format!("or {others}, inlined into it")),
+            line.map(str::to_owned),
+        ];
+        let said: Vec<String> = said.into_iter().flatten().collect();
+        let inlined = if said.is_empty() { String::new() } else { format!(" ({})", said.join("; ")) };
         Some(Most { method: method.to_owned(), amount, inlined })
     }
 

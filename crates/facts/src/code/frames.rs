@@ -10,7 +10,8 @@ use tracequet_trace::reader::symbols::{NativeKey, NativeModule};
 use super::callsites::Space;
 use super::code_map::{Around, CodeMap};
 use super::groups::Groups;
-use super::inlined::{self, Inlined, Look, Part};
+use super::il_maps::{CodeKey, IlMaps};
+use super::inlined::{self, Belongs, Inlined, Look, Part};
 use super::inlinings::Inlinings;
 use super::lines::{Line, Lines};
 use super::mappings::Mappings;
@@ -53,6 +54,8 @@ pub struct Known<'k> {
     pub mappings: &'k Mappings,
     /// Methods that the compiler put into others.
     pub inlinings: &'k Inlinings,
+    /// Offsets in the IL of native code.
+    pub il_maps: &'k IlMaps,
     /// Assemblies.
     pub assemblies: &'k Assemblies,
     /// Their modules.
@@ -65,6 +68,8 @@ pub struct Known<'k> {
 struct Maps<'k> {
     known: Known<'k>,
     methods: CodeMap,
+    /// The number of pieces of code of each version of a method.
+    versions: HashMap<CodeKey, u32, RandomState>,
     modules: CodeMap,
     mappings: CodeMap,
     symbols: CodeMap,
@@ -89,6 +94,7 @@ pub fn resolve(
     let maps = Maps {
         known,
         methods: known.methods.map(),
+        versions: known.methods.versions(),
         modules: known.modules.map(),
         mappings: known.mappings.map(),
         symbols: known.mappings.symbol_map(),
@@ -125,6 +131,12 @@ pub fn resolve(
     if frames.cut > 0 {
         let message = "frames have names of more than 4 KB, of which the beginning is kept";
         sink.problem(&Problem::new(Severity::Info, "long_frame_names", position, message).count(frames.cut));
+    }
+    if known.il_maps.lost() > 0 {
+        let message = "too many maps from native code to IL; frames of the other methods have no IL offset, and the first line of their method";
+        sink.problem(
+            &Problem::new(Severity::DataLoss, "too_many_il_maps", position, message).count(known.il_maps.lost()),
+        );
     }
     let FrameCounts { frames: all, named, .. } = frames.counts;
     if named < all {
@@ -220,7 +232,7 @@ impl Frames<'_> {
                 Some(known) => *known,
                 None => {
                     let space = places.get(node.place as usize).copied().unwrap_or_default();
-                    let new = self.frame((node, space), within.get(&key).copied(), &mut text, sink);
+                    let new = self.frame((node, space), within.get(&key), &mut text, sink);
                     self.ids.insert(key, new);
                     new
                 }
@@ -256,14 +268,14 @@ impl Frames<'_> {
         sink.add(rows.as_slice());
     }
 
-    /// The groups of the methods that addresses belong to, where these are not those whose code it is.
+    /// The methods that addresses belong to, where these are not surely those whose code it is.
     fn within(
         &mut self,
         part: &[Node],
         base: CallsiteId,
         (places, allocated): (&[Space], &[Allocated]),
         text: &mut String,
-    ) -> HashMap<(u32, u64), u32, RandomState> {
+    ) -> HashMap<(u32, u64), Belongs, RandomState> {
         let mut known: HashMap<(u32, u64), Look, RandomState> = HashMap::default();
         let mut looks = Vec::with_capacity(part.len());
         for node in part {
@@ -279,6 +291,7 @@ impl Frames<'_> {
                     is_own: is_framework == Some(false),
                     code: inlined::Code::of_tier(row.tier),
                     is_new: code.is_new(),
+                    il_offset: row.il_offset,
                 };
                 if look.is_own {
                     self.inlined.own_method(look, beginning(&self.written));
@@ -294,12 +307,12 @@ impl Frames<'_> {
         self.inlined.find(part, allocated.get(from..to).unwrap_or_default(), self.maps.known.inlinings)
     }
 
-    /// A frame that is new: its row, number and group. `within` is the group of the method that the address belongs to, where that was
-    /// put into another one.
+    /// A frame that is new: its row, number and group. `within` says which method the address belongs to, where that is not surely the
+    /// one whose code it is.
     fn frame(
         &mut self,
         (node, space): (&Node, Space),
-        within: Option<u32>,
+        within: Option<&Belongs>,
         text: &mut String,
         sink: &mut impl FactSink,
     ) -> Seen {
@@ -312,7 +325,7 @@ impl Frames<'_> {
         let row = match (self.lines.as_mut(), code) {
             // No place in the method is known.
             (Some(_), Some(_)) if by_id => row,
-            (Some(lines), Some((code, _))) => with_line(row, lines.line_at(process, code, node.address)),
+            (Some(lines), Some((code, _))) => with_line(row, lines.line_at(process, code, row.il_offset)),
             (Some(lines), None) => with_native_symbols(&self.maps, lines, (node, process), row, &mut name),
             _ => row,
         };
@@ -323,12 +336,17 @@ impl Frames<'_> {
         self.cut += u64::from(row.name.len() > MAX_NAME);
         // A frame without the parts of a method's name has the name of the frame.
         let written = beginning(if self.written.is_empty() { row.name } else { &self.written });
-        let within = within.and_then(|group| self.inlined.written(group)).filter(|method| *method != written);
+        let (within, possible) = match within {
+            Some(Belongs::To(group)) => (self.inlined.written(*group).filter(|method| *method != written), None),
+            Some(Belongs::ToOneOf(groups)) => (None, self.inlined.list(groups, written)),
+            None => (None, None),
+        };
         let is_framework = if within.is_some() { Some(false) } else { is_framework };
         let row = Frame {
             name: beginning(row.name),
             written_name: within.unwrap_or(written),
             inlined_into: within.is_some().then_some(written),
+            may_belong_to: possible.as_deref(),
             is_framework,
             assembly: row.assembly.map(beginning),
             file: row.file.map(beginning),
@@ -403,8 +421,17 @@ impl Maps<'_> {
                 _ => address.wrapping_sub(code.start_address),
             };
             let assembly = self.assembly(process, code.module_id);
+            // Of a method that is known by its id no place in it is known.
+            let native = address.wrapping_sub(code.start_address).saturating_sub(1);
+            let key = (process, code.method_id, code.version_id);
+            let is_only = || self.versions.get(&key).is_none_or(|count| *count == 1);
+            let il_offset = match found_by {
+                Some(FoundBy::MethodId) => None,
+                _ => self.known.il_maps.il_offset(key, native, is_only),
+            };
             let row = Frame {
                 kind: "managed",
+                il_offset,
                 method_id: code.method_id,
                 module_id: code.module_id,
                 assembly,

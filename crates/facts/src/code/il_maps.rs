@@ -1,4 +1,4 @@
-//! IL offsets of the native code of methods. Only used for source lines.
+//! IL offsets of the native code of methods.
 
 use std::collections::HashMap;
 
@@ -30,10 +30,6 @@ pub enum IlMapsAction {
 
 impl input::Action for IlMapsAction {
     fn is_reference(self) -> bool {
-        true
-    }
-
-    fn is_for_lines(self) -> bool {
         true
     }
 }

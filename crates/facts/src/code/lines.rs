@@ -1,14 +1,10 @@
 //! Source lines of frames: from native code to IL by the recording, from IL to a line by symbols on this machine.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::reader::symbols::{ManagedModule, NativeModule, NativePlace, Symbols};
 
-use super::il_maps::{CodeKey, IlMaps};
-use super::methods::{Code, Methods};
+use super::methods::Code;
 use super::modules::{Modules, Pdb};
 use super::paths::{Files, of_runtime};
 use crate::fact::FactSink;
@@ -42,12 +38,9 @@ pub struct Function<'l> {
 /// Finds lines.
 pub struct Lines<'k> {
     symbols: &'k mut Symbols,
-    maps: &'k IlMaps,
     modules: &'k ManagedModules,
     /// Symbols that the kernel's log names.
     logged: Files<&'k Pdb>,
-    /// The number of pieces of code with one key.
-    versions: HashMap<CodeKey, u32, RandomState>,
     frames: u64,
     found: u64,
     by_method: u64,
@@ -57,27 +50,17 @@ pub struct Lines<'k> {
 
 impl<'k> Lines<'k> {
     /// With what is known at the end of a recording.
-    pub fn new(
-        symbols: &'k mut Symbols,
-        maps: &'k IlMaps,
-        (modules, native): (&'k ManagedModules, &'k Modules),
-        methods: &Methods,
-    ) -> Self {
-        let versions = methods.versions();
+    pub fn new(symbols: &'k mut Symbols, (modules, native): (&'k ManagedModules, &'k Modules)) -> Self {
         let mut logged = Files::default();
         for (process, path, pdb) in native.of_il() {
             logged.add(process, path.to_ascii_lowercase(), pdb);
         }
-        Lines { symbols, maps, modules, logged, versions, frames: 0, found: 0, by_method: 0, native: 0 }
+        Lines { symbols, modules, logged, frames: 0, found: 0, by_method: 0, native: 0 }
     }
 
-    /// The line of a method's code at an address, which is behind a call.
-    pub fn line_at(&mut self, process: ProcessKey, code: &Code, address: u64) -> Option<Line<'_>> {
+    /// The line of a method's code at an offset of its IL.
+    pub fn line_at(&mut self, process: ProcessKey, code: &Code, il_offset: Option<u32>) -> Option<Line<'_>> {
         self.frames += 1;
-        let key = (process, code.method_id, code.version_id);
-        let native = address.wrapping_sub(code.start_address).saturating_sub(1);
-        let is_only = || self.versions.get(&key).is_none_or(|count| *count == 1);
-        let il_offset = self.maps.il_offset(key, native, is_only);
         let mut module = self.modules.symbols_of((process, code.module_id))?;
         if module.pdb_guid.is_none() && !self.logged.is_empty() {
             let path = of_runtime(module.path);
@@ -102,11 +85,7 @@ impl<'k> Lines<'k> {
 
     /// Finishes. Returns the number of frames with a line, and reports why others have none.
     pub fn finish(self, position: u64, sink: &mut impl FactSink) -> u64 {
-        let Lines { symbols, maps, frames, found, by_method, native, .. } = self;
-        if maps.lost() > 0 {
-            let message = "too many maps from native code to IL; the other methods have only their first line";
-            sink.problem(&Problem::new(Severity::DataLoss, "too_many_il_maps", position, message).count(maps.lost()));
-        }
+        let Lines { symbols, frames, found, by_method, native, .. } = self;
         let mut message = String::new();
         if found < frames {
             message = format!("{} of {frames} managed frames have no source line", frames - found);

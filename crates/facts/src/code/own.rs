@@ -67,6 +67,10 @@ const ASSEMBLIES: &[&str] = &[
     "Mono.",
 ];
 
+/// Beginnings of the names of methods that .NET makes while the program runs: stubs of the runtime, what expressions (routes of a minimal API
+/// are some) and regular expressions are compiled to.
+const MADE: &[&str] = &["IL_STUB", "lambda_method", "Regex"];
+
 /// Namespaces of .NET, of methods whose assembly is not known.
 const NAMESPACES: &[&str] = &["System.", "Microsoft.", "Internal.", "Interop"];
 
@@ -102,9 +106,10 @@ impl OwnCode {
 }
 
 fn managed(place: &Place<'_>) -> Option<bool> {
-    // Methods that are made while the program runs: stubs of the runtime, and what an expression is compiled to.
+    // Methods that are made while the program runs. Of others than these it is not known who made them.
     if place.type_name.eq_ignore_ascii_case("dynamicClass") {
-        return method_of(place.name).starts_with("IL_STUB").then_some(true);
+        let name = method_of(place.name);
+        return MADE.iter().any(|start| name.starts_with(start)).then_some(true);
     }
     let is_in_folder = place.path.is_some_and(|path| {
         let path = plain(path);
@@ -208,8 +213,10 @@ mod tests {
             ..Place::default()
         };
         assert_eq!(OwnCode::default().is_framework(&stub), Some(true));
-        let made = Place { name: "dynamicClass.lambda_method1", ..stub };
-        assert_eq!(OwnCode::default().is_framework(&made), None);
+        for (name, expected) in [("lambda_method1", Some(true)), ("Regex12_Scan", Some(true)), ("MyEmitted", None)] {
+            let made = Place { name: &format!("dynamicClass.{name}"), ..stub };
+            assert_eq!(OwnCode::default().is_framework(&made), expected, "{name}");
+        }
     }
 
     #[test]

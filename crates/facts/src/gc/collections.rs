@@ -26,6 +26,10 @@ pub enum CollectionsAction {
     Triggered,
     /// The collector is past the start of a collection.
     Work,
+    /// A generational-aware analysis walks the heap at the end of a collection of a number.
+    WalkBegin,
+    /// It ends.
+    WalkEnd,
 }
 
 impl input::Action for CollectionsAction {
@@ -43,7 +47,7 @@ impl CollectionsAction {
             CollectionsAction::End => Moment::End(number()),
             // As a suspension it comes in front of the collection.
             CollectionsAction::Triggered | CollectionsAction::SuspendBegin => Moment::Suspend,
-            CollectionsAction::SuspendEnd | CollectionsAction::RestartEnd | CollectionsAction::Work => Moment::Within,
+            _ => Moment::Within,
         }
     }
 }
@@ -65,6 +69,8 @@ impl Tracker for Collections {
             ("GCRestartEEEnd", CollectionsAction::RestartEnd),
             ("GCMarkWithType", CollectionsAction::Work),
             ("GCJoin", CollectionsAction::Work),
+            ("GenAwareBegin", CollectionsAction::WalkBegin),
+            ("GenAwareEnd", CollectionsAction::WalkEnd),
         ],
     }];
 
@@ -106,5 +112,14 @@ fn event(action: CollectionsAction, input: &Input<'_>, runtime: &mut Runtime<'_>
         CollectionsAction::SuspendEnd => collections.suspend_end(ts_ns, thread),
         CollectionsAction::RestartEnd => collections.restart_end(ts_ns, thread, sink),
         CollectionsAction::Work => {}
+        CollectionsAction::WalkBegin => {
+            collections.walk_begins(fields.small("Count").unwrap_or_default(), ts_ns, last_gc_id);
+        }
+        CollectionsAction::WalkEnd => {
+            let number = fields.small("Count").unwrap_or_default();
+            if collections.is_walk(number) {
+                collections.end(number, None, ts_ns, last_gc_id, sink);
+            }
+        }
     }
 }

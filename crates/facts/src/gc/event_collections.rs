@@ -26,6 +26,8 @@ pub struct OpenCollection {
     /// Whether the bounds that come now are those of the start: until its thread says something else.
     starting_on: Option<u32>,
     pub(super) started: bool,
+    /// Whether it is a walk of the heap without the collection around it.
+    is_walk: bool,
 }
 
 impl OpenGc for OpenCollection {
@@ -165,9 +167,28 @@ impl EventGcTracker {
             ranges: self.spare.take().unwrap_or_default(),
             starting_on: Some(thread),
             started: true,
+            is_walk: false,
         });
         self.all.lost_before_start = false;
         self.all.begun(*next_id, start.kind == Some("background"), ts_ns, sink);
+    }
+
+    /// The heap is walked at the end of a collection, whose start the recording does not have: a generational-aware analysis has a session
+    /// of its own. Its bounds are those of the end.
+    pub fn walk_begins(&mut self, number: u32, ts_ns: i64, next_id: &mut GcId) {
+        let is_known = self.ended().is_some_and(|row| row.gc_number == number);
+        if is_known || !self.all.open.is_empty() {
+            return;
+        }
+        let mut open = self.without_start(ts_ns, next_id);
+        open.row.gc_number = number;
+        (open.started, open.is_walk) = (true, true);
+        self.all.open.push(open);
+    }
+
+    /// Whether the innermost open collection is such a walk, of this number.
+    pub fn is_walk(&self, number: u32) -> bool {
+        self.all.open.last().is_some_and(|open| open.is_walk && open.row.gc_number == number)
     }
 
     /// A collection ends.

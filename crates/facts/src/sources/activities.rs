@@ -10,6 +10,7 @@ use tracequet_trace::utf16;
 use super::diagnostic_source::{self, PairKey, PairName};
 use super::open_work::{Ids, Key, OpenWork, Work, first_characters};
 use super::outcome::{FIELDS as OUTCOMES, Said};
+use super::spans::Span;
 use super::tasks::{self, TaskEvent};
 use super::work_event::{ID_ENDS, Step, WorkEvent, is_id, number};
 use crate::fact::{Activity, FactSink};
@@ -72,13 +73,14 @@ pub struct Activities {
 
 impl Activities {
     fn work_event(&mut self, event: WorkEvent, input: &Input<'_>, sink: &mut impl FactSink) {
-        let (mut ids, mut text) = (Ids::default(), String::new());
+        let (mut ids, mut span, mut text) = (Ids::default(), Span::default(), String::new());
         for (name, value) in input.fields.iter().filter(|(name, _)| is_id(name)) {
             text.clear();
             // As much as a GUID takes.
             text.reserve(36);
             if plain_text(value, &mut text) {
                 ids.add(name, &text);
+                span.add(name, &text);
             }
         }
         let key = key(input, event.kind);
@@ -90,7 +92,7 @@ impl Activities {
                 let names = || (info.provider.clone(), event.work_name(&info.name).to_owned());
                 self.open.names.add(event.kind, names);
                 let fields = json(input.fields.iter());
-                self.open.begin(key, started(input, event.kind, fields, ids), sink);
+                self.open.begin(key, started(input, event.kind, fields, (ids, span)), sink);
             }
             Step::Stop => {
                 let mut said = None;
@@ -115,7 +117,7 @@ impl Activities {
         if event.step == Step::Start {
             self.open.names.add(event.kind, || (tasks::PROVIDER.to_owned(), event.name.to_owned()));
             let fields = json(input.fields.iter());
-            return self.open.begin(key, started(input, event.kind, fields, Ids::default()), sink);
+            return self.open.begin(key, started(input, event.kind, fields, Default::default()), sink);
         }
         if let Some(mut work) = self.open.end(&key, &Ids::default()) {
             work.row.end_ts_ns = Some(input.ts_ns());
@@ -147,7 +149,9 @@ impl Activities {
         if step == Step::Start {
             self.open.names.add(kind, || (utf16::string(head.source), utf16::string(work)));
             let fields = diagnostic_json(&pairs);
-            return self.open.begin(key, started(input, kind, fields, ids), sink);
+            let mut span = Span::default();
+            pairs.iter().filter(|(key, _)| is_id(key)).for_each(|(key, value)| span.add(key, &utf16::string(value)));
+            return self.open.begin(key, started(input, kind, fields, (ids, span)), sink);
         }
         let found =
             OUTCOMES.iter().find_map(|name| pairs.iter().find(|(key, _)| key == name).map(|pair| (*name, pair)));
@@ -276,8 +280,8 @@ fn key(input: &Input<'_>, kind: u64) -> Key {
 }
 
 /// Work that begins with this event.
-fn started(input: &Input<'_>, kind: u64, fields: Option<String>, ids: Ids) -> Work {
-    Work { row: about(input), kind, fields, ids, failed: false, outcome: None, end_fields: None }
+fn started(input: &Input<'_>, kind: u64, fields: Option<String>, (ids, span): (Ids, Span)) -> Work {
+    Work { row: about(input), kind, fields, ids, span, failed: false, outcome: None, end_fields: None }
 }
 
 fn about(input: &Input<'_>) -> Activity<'static> {

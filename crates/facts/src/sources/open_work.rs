@@ -8,6 +8,7 @@ use tracequet_trace::guid::Guid;
 use tracequet_trace::reader::ProcessKey;
 
 use super::outcome::{FAILURE, Said, UNKNOWN};
+use super::spans::Span;
 use super::work_event::number;
 
 use crate::fact::{Activity, FactSink};
@@ -64,6 +65,7 @@ pub struct Work {
     pub kind: u64,
     pub fields: Option<String>,
     pub ids: Ids,
+    pub span: Span,
     pub failed: bool,
     /// The outcome that the stop states.
     pub outcome: Option<Said>,
@@ -95,6 +97,9 @@ impl Work {
             outcome: if self.failed { Some("failed") } else { said.map(|said| said.text.as_str()) },
             result,
             status_code: said.and_then(|said| said.status_code()),
+            w3c_trace_id: self.span.trace(),
+            span_id: self.span.span(),
+            parent_span_id: self.span.parent(),
             ..row
         });
     }
@@ -350,7 +355,8 @@ mod tests {
 
     fn work(start_ts_ns: i64, ids: Ids) -> Work {
         let row = Activity { start_ts_ns, ..Activity::default() };
-        Work { row, kind: 1, fields: None, ids, failed: false, outcome: None, end_fields: None }
+        let span = Span::default();
+        Work { row, kind: 1, fields: None, ids, span, failed: false, outcome: None, end_fields: None }
     }
 
     fn key(process: u64, activity: u8) -> Key {
