@@ -13,7 +13,7 @@ use tracequet::analyze::samples::median;
 use super::answer::FormatArgs;
 use super::asked::AskedArgs;
 use super::opened::{self, Opened};
-use super::output::{Outcome, print_note};
+use super::output::{Outcome, print_note, print_result};
 use super::stored::note_damaged;
 
 pub const ABOUT: &str = "\
@@ -26,7 +26,8 @@ pub const EXAMPLES: &str = "\
 Examples:
   tracequet stats app.nettrace
   tracequet stats lake --latest
-  tracequet stats lake --format json | jq '.[] | {trace_id, labels}'";
+  tracequet stats lake --format json | jq '.[] | {trace_id, labels}'
+  tracequet stats lake --latest --bencher scenario > results.json";
 
 /// The tables that figures, and what makes runs comparable, are read from.
 fn needed() -> Vec<&'static str> {
@@ -45,6 +46,9 @@ pub struct StatsArgs {
     pub asked: AskedArgs,
     #[command(flatten)]
     pub format: FormatArgs,
+    /// Print the metrics as JSON for Bencher: a benchmark for each value of this label, such as scenario
+    #[arg(long, value_name = "LABEL", conflicts_with_all = ["format", "json"])]
+    pub bencher: Option<String>,
 }
 
 /// Prints the figures. Exit code 2 when a recording has losses.
@@ -58,7 +62,10 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
     }
     note_missing_metrics(&source.0)?;
     let outcome = Outcome::with_losses(runs.iter().any(|run| run.has_losses));
-    args.format.print(&Stats(&runs), outcome)
+    match &args.bencher {
+        Some(label) => outcome.printed(print_result(&format!("{:#}\n", bencher(&runs, label)))),
+        None => args.format.print(&Stats(&runs), outcome),
+    }
 }
 
 /// Where runs come from: a dataset, or a recording that is converted for it.
@@ -291,6 +298,22 @@ fn rows(runs: &[Run]) -> Vec<Row> {
         row.note = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ");
     }
     rows
+}
+
+/// The metrics of runs in Bencher's format (bencher.dev, Bencher Metric Format): for each value of a label the median of each
+/// metric, the least and the most of its runs. Metrics by names, as types, are left out: a measure is there for each.
+fn bencher(runs: &[Run], label: &str) -> serde_json::Value {
+    let mut benchmarks: BTreeMap<&str, Vec<Run>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| !run.is_failed) {
+        benchmarks.entry(run.labels.get(label).map_or(label, String::as_str)).or_default().push(run.clone());
+    }
+    let measure = |row: Row| {
+        let value = median(&row.values).filter(|value| value.is_finite() && !row.name.contains('['))?;
+        let [least, most] = [f64::min, f64::max].map(|of| row.values.iter().copied().fold(value, of));
+        Some((row.name, serde_json::json!({"value": value, "lower_value": least, "upper_value": most})))
+    };
+    let measures = |runs: Vec<Run>| rows(&runs).into_iter().filter_map(measure).collect::<serde_json::Map<_, _>>();
+    benchmarks.into_iter().map(|(name, runs)| (name.to_owned(), serde_json::Value::Object(measures(runs)))).collect()
 }
 
 /// The metrics of runs.

@@ -245,3 +245,25 @@ fn a_history_shows_where_metrics_stepped() {
     assert_eq!(history(&["--rules", "samples/ci/perf.toml"]).code, Some(1));
     assert_eq!(run(&["check", &lake]).code, Some(1), "without rules");
 }
+
+#[test]
+fn metrics_for_bencher_are_medians_of_a_label() {
+    let folder = tempfile::tempdir().unwrap();
+    let lake = example(folder.path());
+    let lake = lake.to_str().unwrap();
+    let json = |arguments: &[&str]| serde_json::from_str::<Value>(&run(arguments).out).unwrap();
+    let [printed, runs] = [json(&["stats", lake, "--bencher", "branch"]), json(&["stats", lake, "--json"])];
+    assert_eq!(printed.as_object().unwrap().keys().collect::<Vec<_>>(), ["change", "main"]);
+    for branch in ["change", "main"] {
+        let of_branch = runs.as_array().unwrap().iter().filter(|run| run["labels"]["branch"] == branch);
+        let metrics = of_branch.flat_map(|run| run["metrics"].as_array().unwrap());
+        let mut values: Vec<f64> =
+            metrics.filter(|one| one["name"] == "allocation.bytes").map(|one| one["value"].as_f64().unwrap()).collect();
+        values.sort_by(f64::total_cmp);
+        let [least, _, middle, _, most] = values[..] else { panic!("five runs: {values:?}") };
+        let expected = serde_json::json!({"value": middle, "lower_value": least, "upper_value": most});
+        assert_eq!(printed[branch]["allocation.bytes"], expected);
+        let names: Vec<_> = printed[branch].as_object().unwrap().keys().collect();
+        assert!(names.len() > 10 && names.iter().all(|name| !name.contains('[')), "{names:?}");
+    }
+}
