@@ -15,10 +15,16 @@ const GREETING = said.textContent || '';
 /** Bytes in words. */
 const size = (/** @type {number} */ bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
-/** The program, compiled once. It stands in this file as gzip in base64. */
+/** The program, compiled once. It stands in this file as gzip in digits of base 85, as build.mjs writes it. */
 const program = (async () => {
-  const packed = Uint8Array.from(atob(element('program').textContent || ''), (letter) => letter.charCodeAt(0));
-  const bytes = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream('gzip')));
+  const text = element('program').textContent || '';
+  const packed = new DataView(new ArrayBuffer((text.length / 5) * 4));
+  for (let at = 0, to = 0; at < text.length; at += 5, to += 4) {
+    let value = 0;
+    for (let place = at; place < at + 5; place++) value = value * 85 + (text.charCodeAt(place) === 126 ? 25 : text.charCodeAt(place) - 35);
+    packed.setUint32(to, value);
+  }
+  const bytes = new Response(new Blob([packed.buffer.slice(0, Number(element('program').dataset.bytes))]).stream().pipeThrough(new DecompressionStream('gzip')));
   return WebAssembly.compile(await bytes.arrayBuffer());
 })();
 // A failure to compile is reported by the first run.
