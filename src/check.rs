@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tracequet::Error;
-use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check, follow};
+use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check, follow, steps};
 use tracequet::analyze::present::Answer;
 use tracequet::analyze::rules;
 use tracequet::report::{TABLES, page_of};
 
 use super::answer::FormatArgs;
-use super::check_history;
+use super::check_history::Shown;
 use super::check_report::{self, Checked, MAX_MARKDOWN};
 use super::output::{Outcome, print_note};
 use super::stats::Source;
@@ -158,7 +158,7 @@ pub fn labels(text: &str) -> Result<Labels, String> {
 /// Checks the rules, and writes the result in every requested form.
 pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     let Some(path) = &args.rules else {
-        return check_history::run(args, args.history.as_ref().and_then(Option::as_ref));
+        return history(args, args.history.as_ref().and_then(Option::as_ref));
     };
     let rules = rules::read(&path.to_string_lossy(), &read_rules(path)?)?;
     let source = match args.report {
@@ -204,6 +204,15 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
         append_summary(&path, &checked).map_err(Error::io(&path))?;
     }
     outcome
+}
+
+/// Shows where the metrics of runs with these labels stepped. Exit code 2 when one of them could not be read.
+fn history(args: &CheckArgs, labels: Option<&Labels>) -> anyhow::Result<Outcome> {
+    let source = Source::open(&args.input)?;
+    let runs = source.labelled(labels.map_or(&[], Labels::tests))?;
+    let history = steps(&runs, args.limits.by.as_deref())?;
+    let outcome = Outcome::with_losses(runs.iter().any(|run| run.is_failed));
+    args.format.print_colored(&Shown { history, is_by: args.limits.by.is_some() }, args.color, outcome)
 }
 
 /// The text of a file of rules, or of a pipe, which may be without end.

@@ -1,26 +1,16 @@
 //! `tracequet check --history`: where metrics stepped.
 
-use tracequet::analyze::check::{FALSE_STEPS, History, steps};
+use tracequet::analyze::check::{FALSE_STEPS, History};
 use tracequet::analyze::metrics::Names;
 use tracequet::analyze::present::units::counted;
 use tracequet::analyze::present::{Amount, Answer, Cell, Color, Document, Table, Unit, numbers, table, words};
 
-use super::check::{CheckArgs, Labels};
-use super::output::Outcome;
-use super::stats::{Source, cell_of};
+use super::stats::cell_of;
 
-/// Looks at the runs with these labels. Exit code 2 when one of them could not be read.
-pub fn run(args: &CheckArgs, labels: Option<&Labels>) -> anyhow::Result<Outcome> {
-    let source = Source::open(&args.input)?;
-    let runs = source.labelled(labels.map_or(&[], Labels::tests))?;
-    let history = steps(&runs, args.limits.by.as_deref())?;
-    let outcome = Outcome::with_losses(runs.iter().any(|run| run.is_failed));
-    args.format.print_colored(&Shown { history, is_by: args.limits.by.is_some() }, args.color, outcome)
-}
-
-struct Shown {
-    history: History,
-    is_by: bool,
+/// The steps, and whether points are values of a label.
+pub struct Shown {
+    pub history: History,
+    pub is_by: bool,
 }
 
 impl Answer for Shown {
