@@ -1,5 +1,5 @@
 //! The collections of a recording, from the fixed fields of GCStart and GCEnd. Where the runtime recorded none, from
-//! the events of PerfView's profiler.
+//! the events of PerfView's profiler, or from the walk of a generational-aware analysis.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -15,6 +15,8 @@ const GC_END: u32 = 2;
 const GC_GLOBAL_HISTORY: u32 = 205;
 /// GCGlobalMechanisms: threads ran while it collected.
 const CONCURRENT: u64 = 1;
+const WALK_BEGIN: u32 = 206;
+const WALK_END: u32 = 207;
 const PROFILER: &str = "ETWClrProfiler";
 const PROFILER_GC_START: u32 = 20;
 const PROFILER_GC_STOP: u32 = 21;
@@ -95,7 +97,7 @@ pub(super) struct EventShape {
     is_end: bool,
     /// Of a summary, whether threads ran meanwhile is in here.
     mechanisms: Option<FixedField>,
-    is_profiler: bool,
+    stands_in: bool,
     number: FixedField,
     generation: Option<FixedField>,
     reason: Option<FixedField>,
@@ -110,9 +112,10 @@ impl EventShape {
     pub fn new(info: &EventInfo) -> Option<EventShape> {
         let id = info.event_type.event_id;
         let is_summary = (info.provider.as_str(), id) == (RUNTIME, GC_GLOBAL_HISTORY);
-        let (is_end, is_profiler) = match (info.provider.as_str(), id) {
+        let (is_end, stands_in) = match (info.provider.as_str(), id) {
             (RUNTIME, GC_GLOBAL_HISTORY) => (false, false),
             (RUNTIME, GC_START | GC_END) => (id == GC_END, false),
+            (RUNTIME, WALK_BEGIN | WALK_END) => (id == WALK_END, true),
             (PROFILER, PROFILER_GC_START | PROFILER_GC_STOP) => (id == PROFILER_GC_STOP, true),
             _ => return None,
         };
@@ -120,12 +123,12 @@ impl EventShape {
         let map = |field| value_map(info.catalogue?, id, info.event_type.version, field);
         Some(EventShape {
             is_end,
-            is_profiler,
+            stands_in,
             mechanisms: if is_summary { Some(FixedField::of(plan, "GlobalMechanisms")?) } else { None },
             // A summary does not say of which collection it is.
             number: FixedField::of(
                 plan,
-                if is_profiler {
+                if info.provider == PROFILER {
                     "GCID"
                 } else if is_summary {
                     "NumHeaps"
@@ -135,7 +138,7 @@ impl EventShape {
             )?,
             generation: FixedField::of(
                 plan,
-                if is_profiler {
+                if info.provider == PROFILER {
                     "Generation"
                 } else if is_summary {
                     "CondemnedGeneration"
@@ -179,7 +182,7 @@ struct Mark {
     generation: Option<u8>,
     kind: Option<CollectionKind>,
     is_end: bool,
-    is_profiler: bool,
+    stands_in: bool,
 }
 
 impl GcMarks {
@@ -211,15 +214,15 @@ impl GcMarks {
             generation: value(shape.generation).and_then(|v| u8::try_from(v).ok()),
             kind,
             is_end: shape.is_end,
-            is_profiler: shape.is_profiler,
+            stands_in: shape.stands_in,
         });
     }
 
     /// Puts each start together with the end that follows it under the same number.
     pub fn into_list(mut self, clock: &Clock) -> GcList {
         // Where both recorded collections, these are the same ones.
-        let known: HashSet<ProcessKey> = self.marks.iter().filter(|m| !m.is_profiler).map(|m| m.process).collect();
-        self.marks.retain(|mark| !mark.is_profiler || !known.contains(&mark.process));
+        let known: HashSet<ProcessKey> = self.marks.iter().filter(|m| !m.stands_in).map(|m| m.process).collect();
+        self.marks.retain(|mark| !mark.stands_in || !known.contains(&mark.process));
         let key = |mark: &Mark| (mark.process, mark.instance, mark.number);
         self.marks.sort_by_key(|mark| (key(mark), mark.ticks, mark.is_end));
         let is_full = |mark: &&Mark| !mark.is_end && mark.generation.is_some_and(|generation| generation >= 2);
@@ -285,7 +288,7 @@ mod tests {
             generation: Some(2),
             kind: None,
             is_end,
-            is_profiler: false,
+            stands_in: false,
         }
     }
 
@@ -325,9 +328,9 @@ mod tests {
 
     #[test]
     fn a_profiler_counts_where_the_runtime_is_silent() {
-        let mark = |process_id, number, is_profiler, is_end| Mark {
+        let mark = |process_id, number, stands_in, is_end| Mark {
             process: ProcessKey { id: process_id, incarnation: 0 },
-            is_profiler,
+            stands_in,
             ..mark(number, i64::from(number) + i64::from(is_end), is_end)
         };
         let marks = GcMarks {
