@@ -133,6 +133,8 @@ fn warnings_are_never_cut_off() {
     let text = std::fs::read_to_string(&manifest).unwrap();
     let now = format!("\"schema_version\": {}", tracequet::dataset::table::schema::SCHEMA_VERSION);
     std::fs::write(&manifest, text.replace("\"schema_version\": 11", &now)).unwrap();
+    // Its frames lack a column: they are left out, as with --tables.
+    std::fs::remove_file(dataset.join("frame.parquet")).unwrap();
     let text = run(&["explain", dataset.to_str().unwrap()]).out;
     assert!(text.contains(": 4 warnings") && count(&text, "WARNING ") == 4, "{text}");
 }
@@ -250,4 +252,41 @@ fn the_evidence_of_each_finding_is_a_query_that_runs() {
     let input = recording("boxing");
     assert_eq!(run(&["convert", "-q", input.to_str().unwrap(), "-o", one.to_str().unwrap()]).code, Some(0));
     crate::dataset::readers::run(&python, "findings.py", &[out, one]);
+}
+
+/// What was recorded is summed up above the findings, and what was not is named: the same sentences in text, JSON and on the page.
+#[test]
+fn the_summary_needs_no_rule_and_says_what_was_not_recorded() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    let orders = samples.join("requests/orders.nettrace.zst");
+    let json: Value =
+        serde_json::from_str(&run(&["explain", orders.to_str().unwrap(), "--format", "json"]).out).unwrap();
+    let topics = json[0]["summary"]["topics"].as_array().unwrap();
+    let names: Vec<&str> = topics.iter().map(|topic| topic["topic"].as_str().unwrap()).collect();
+    let all =
+        ["processor", "allocations", "pauses", "locks", "waits", "exceptions", "compiling", "requests", "threads"];
+    assert_eq!(names, all);
+    let methods = |name: &str| topics.iter().find(|topic| topic["topic"] == name).unwrap()["own_methods"].clone();
+    assert_eq!(methods("locks")[0]["method"], "Shop.Orders.WaitForLock");
+    assert_eq!(methods("allocations")[0]["method"], "Shop.Orders.Allocate");
+    assert!(methods("processor").as_array().unwrap().len() <= 5);
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("page.html");
+    run(&["report", orders.to_str().unwrap(), "-o", page.to_str().unwrap()]);
+    let page = std::fs::read_to_string(page).unwrap();
+    let text = run(&["explain", orders.to_str().unwrap()]).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for topic in topics {
+        let sentence = topic["text"].as_str().unwrap();
+        assert!(text.contains(sentence), "{sentence}: {text}");
+        let of_page = sentence.replace('<', "&lt;").replace('>', "&gt;").replace('\'', "&#39;");
+        assert!(page.contains(&of_page), "{of_page}");
+    }
+    let requests = topics[7]["text"].as_str().unwrap();
+    assert!(requests.starts_with("72 requests; the slowest routes: GET /cpu/{id} (99 % of 8 in"), "{requests}");
+    assert!(requests.contains("on the processor") && requests.ends_with("unexplained"), "{requests}");
+    let quiet = run(&["explain", samples.join("habits/handles-clean.nettrace.zst").to_str().unwrap()]).out;
+    let quiet = quiet.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(quiet.contains("not recorded: processor, allocations, locks,"), "{quiet}");
+    assert!(quiet.contains("tracequet collect --for cpu,allocations,contention,"), "{quiet}");
+    assert!(!quiet.contains(": nothing found;"), "{quiet}");
 }

@@ -9,6 +9,7 @@ mod explained;
 mod holders;
 mod judge;
 mod line;
+pub mod overview;
 mod picture;
 mod queries;
 mod rule;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use tracequet_analyze::findings::{Finding, Verdict, followed, rule};
 use tracequet_analyze::metrics::{Metric, definition_of, metrics};
 use tracequet_analyze::present::units::{count, counted, duration, size, utc};
-use tracequet_analyze::present::{Amount, Cell, Table, escaped, numbers, table, words};
+use tracequet_analyze::present::{Amount, Cell, Sentence, Table, escaped, numbers, table, words};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
@@ -183,7 +183,7 @@ pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts, name: &str) -> 
                 escaped(finding.title())
             )
             .ok();
-            out += &escaped(&finding.sentence);
+            out += &Sentence::from(Cell::sentence(&finding.sentence)).html();
             if let Some(subject) = &finding.subject {
                 write!(out, " <code>{}</code>", escaped(subject)).ok();
             }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use tracequet_analyze::findings::overview::Overview;
 use tracequet_analyze::heap::KeptWalk;
 use tracequet_analyze::present::units::{count, counted, share};
 use tracequet_analyze::present::{Amount, escaped};
@@ -257,6 +258,10 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     let mut all = Parts::default();
     if !verdict.is_empty() {
         all.add("verdict", "Check", format!("<pre>{}</pre>\n", verdict_lines(verdict)));
+    }
+    let overview = Overview::of(recording)?;
+    if !overview.topics.is_empty() {
+        all.add("summary", "Where it went", overview.html());
     }
     if let Some(html) = found {
         all.add("findings", "Findings", html);

@@ -11,6 +11,8 @@ stage=/tmp/bugs-stage
 rm -rf "$stage" && mkdir -p "$stage/runtime" "$out"
 cp -r "$(dirname "$(readlink -f "$dotnet")")"/{dotnet,host,shared} "$stage/runtime"
 "$csharp" "$stage/Habits.dll" "$here/Habits.cs"
+"$csharp" "$stage/Ways.dll" "$here/Ways.cs"
+program=Habits
 names=" $* "
 
 # record NAME OPTIONS SETTINGS MODE...: OPTIONS are those of `collect`, SETTINGS those of the runtime, without DOTNET_
@@ -20,7 +22,7 @@ record() {
   shift 3
   # shellcheck disable=SC2086
   env "${settings[@]}" "$tracequet" collect -q $options --tables trace --keep "$stage/$name.nettrace" -o "$stage/$name" -- \
-    "$stage/runtime/dotnet" "$stage/Habits.dll" "$@" || [ $? = 2 ]
+    "$stage/runtime/dotnet" "$stage/$program.dll" "$@" || [ $? = 2 ]
   zstd -q -19 -f "$stage/$name.nettrace" -o "$out/$name.nettrace.zst"
   rm -rf "${stage:?}/$name" "$stage/$name.nettrace"
 }
@@ -67,4 +69,12 @@ both find "--for database,contention" "" find 3
 both inbox "--for threadpool" "" inbox
 both counter "--for gc,requests" "" counter 2
 differ noise "--for gc --providers Depot-Noise --buffer-size 1" "--for gc --providers Depot-Noise" "" "" noise
+program=Ways
+both hot "--for cpu --providers System.Runtime:0xFFFFFFFFFFFFFFFF:4:EventCounterIntervalSec=1" "" hot 3
+both spawns "--for cpu --providers Microsoft-Windows-DotNETRuntime:0x10000:4" "" spawns 6
+AS='Microsoft-Diagnostics-DiagnosticSource:0x2:4:FilterAndPayloadSpecs="[AS]*:TagObjects=TagObjects.*Enumerate"'
+both dials "--for allocations --providers $AS" "" dials 4
+both addins "--for exceptions --providers Microsoft-Windows-DotNETRuntime:0x4:4" "" addins 6
+both rents "--for allocations" "" rents 3
+both stuck "--for cpu --providers Microsoft-Windows-DotNETRuntime:0x1:4" "GCgen0size=0x400000" stuck 4
 rm -rf "$stage"

@@ -82,7 +82,11 @@ const PAIRS: &[Pair] = &[
         select: "quantile_disc(wait_ns, 0.99)",
         of: &[
             |s| s.metric("threadpool.queue.p99"),
-            |s| Some(s.figures("queue_delay")).filter(|all| all.len() == 1)?.first().copied(),
+            // Where no work item is recorded, the rule takes the counters: the metric has no value then.
+            |s| {
+                s.metric("threadpool.queue.p99")?;
+                Some(s.figures("queue_delay")).filter(|all| all.len() == 1)?.first().copied()
+            },
         ],
     },
     Pair {

@@ -17,13 +17,17 @@ pub(super) const ALLOCATIONS: Closer =
     &[("allocations", "tracequet export IN --what allocation --own --format folded --top 10"), PAGE];
 pub(super) const COMPILATIONS: Closer =
     &[("compilations", "tracequet export IN --what jit --own --format folded --top 10"), PAGE];
+pub(super) const PROCESSOR: Closer =
+    &[("samples", "tracequet export IN --what cpu --own --format folded --top 10"), PAGE];
+pub(super) const WAITING_SAMPLES: Closer =
+    &[("samples", "tracequet export IN --what cpu --samples all --own --format folded --top 10"), PAGE];
 pub(super) const EXCEPTIONS: Closer =
     &[("exceptions", "tracequet export IN --what exception --own --format folded --top 10"), PAGE];
 pub(super) const LOCKS: Closer =
     &[("contentions", "tracequet export IN --what contention --own --format folded --top 10"), PAGE];
 pub(super) const WAITS: Closer = &[
     ("waits", "tracequet export IN --what wait --own --format folded --top 10"),
-    ("samples", "tracequet export IN --what cpu --own --format folded --top 10"),
+    ("samples", "tracequet export IN --what cpu --samples all --own --format folded --top 10"),
     PAGE,
 ];
 

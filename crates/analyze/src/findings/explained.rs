@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::{Dataset, Recording};
 
+use super::overview::{self, Overview};
 use super::{Finding, Findings, Input, TABLE, Verdict, followed, rule};
 use crate::heap;
 use crate::present::units::counted;
@@ -18,6 +19,7 @@ pub fn tables() -> Vec<&'static str> {
     let mut tables = Findings::tables();
     tables.extend([TABLE, "process"]);
     tables.extend(heap::TABLES);
+    tables.extend(overview::TABLES);
     tables.sort_unstable();
     tables.dedup();
     tables
@@ -27,6 +29,7 @@ pub fn tables() -> Vec<&'static str> {
 #[derive(Debug)]
 struct Explained {
     trace_id: String,
+    overview: Overview,
     findings: Vec<Finding>,
     /// Names of the processes that have one, by number.
     processes: BTreeMap<u64, String>,
@@ -60,7 +63,8 @@ impl Explained {
         }
         let is_asked = |id: u64| id == 0 || asked.is_empty() || asked.iter().any(|asked| is_it(id, asked));
         findings.retain(|finding| is_asked(finding.process_id));
-        Ok(Explained { trace_id: recording.info().trace_id.clone(), findings, processes })
+        let (trace_id, overview) = (recording.info().trace_id.clone(), Overview::of(recording)?);
+        Ok(Explained { trace_id, overview, findings, processes })
     }
 
     /// The process of a finding by its name; by its number where it has none and the findings are about several.
@@ -89,7 +93,8 @@ fn verdict(findings: &[Finding]) -> String {
     let (warnings, infos) = (count(Verdict::Warning), count(Verdict::Info));
     let unknown = count(Verdict::NotRecorded) + count(Verdict::TooLittle);
     let found = match (warnings, infos) {
-        (0, 0) => "nothing found".to_owned(),
+        (0, 0) if unknown == 0 => "nothing found".to_owned(),
+        (0, 0) => "nothing found in what was recorded".to_owned(),
         (0, infos) => format!("no warning, {} worth a look", counted(infos, "finding", "findings")),
         (warnings, 0) => counted(warnings, "warning", "warnings"),
         (warnings, infos) => format!("{}, {infos} more worth a look", counted(warnings, "warning", "warnings")),
@@ -154,8 +159,12 @@ impl Answer for Explanation {
     fn document(&self) -> Document {
         let mut out = Document::default();
         for explained in &self.all {
-            let Explained { trace_id, findings, .. } = explained;
+            let Explained { trace_id, overview, findings, .. } = explained;
             out.heading(Sentence::default().text(trace_id).words(format!(": {}", verdict(findings))));
+            if overview.topics.iter().any(|topic| topic.name != "threads") {
+                out.heading("Where it went");
+                out.add(overview.document());
+            }
             let one = |out: &mut Document, finding: &Finding, everything| {
                 one(out, finding, explained.process_of(finding), everything);
             };
@@ -185,7 +194,7 @@ impl Answer for Explanation {
 
     /// An array of recordings.
     fn json(&self) -> serde_json::Value {
-        let recording = |one: &Explained| serde_json::json!({ "trace_id": one.trace_id, "findings": rows(std::slice::from_ref(one)).json() });
+        let recording = |one: &Explained| serde_json::json!({ "trace_id": one.trace_id, "summary": one.overview.json(), "findings": rows(std::slice::from_ref(one)).json() });
         self.all.iter().map(recording).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! What rules look at: sums of a recording's rows by process, made in one pass over its tables, with bounded memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use arrow_array::RecordBatch;
 use tracequet_dataset::error::Result;
@@ -19,7 +19,7 @@ use crate::subjects::compiling::Compilation;
 use crate::subjects::heap::{HeapGeneration, Mark, Size};
 use crate::subjects::pauses::Stop;
 use crate::subjects::pool::{PoolEvent, WorkItem};
-use crate::subjects::processor::State;
+use crate::subjects::processor::{State, is_of_runtime};
 use crate::subjects::requests::{Activity, Kind, Work, query_text};
 use crate::subjects::sites::Sites;
 use crate::subjects::texts::Texts;
@@ -37,6 +37,12 @@ const MOST_LOADS: usize = 1 << 12;
 /// Rows that are kept one by one.
 const MOST_ROWS: usize = 1 << 18;
 
+/// The namespace that the runtime gives methods that were made at run time.
+const DYNAMIC: &str = "dynamicClass";
+
+/// Threads that are there by then were there before.
+const START_NS: i64 = 1_000_000_000;
+
 /// Bytes of texts that are remembered.
 const MOST_TEXT: usize = 16 << 20;
 
@@ -51,6 +57,9 @@ pub(super) struct Picture {
     pub(super) dropped: u64,
     pub(super) frames: u64,
     pub(super) named_frames: u64,
+    pub(super) processors: u64,
+    /// How far apart samples of a kernel are; 0 when the recording does not say.
+    pub(super) sampling_ns: u64,
     pub(super) needs: Needs,
     pub(super) types: TypeNames,
     pub(super) sites: Sites,
@@ -72,14 +81,35 @@ pub(super) struct Process {
     pub(super) exception_times: Windows,
     pub(super) waits: Map<u32, Load>,
     open_waits: Vec<(u32, i64)>,
-    /// Samples of threads that wait, by call site, and all samples of each thread.
+    /// Samples of threads that wait and of those that run, by call site, and all samples of each thread.
     pub(super) waiting: Map<u32, u64>,
+    pub(super) running: Map<u32, u64>,
     pub(super) thread_samples: Map<u64, u64>,
+    /// A call site that each thread was seen at, and the threads that began during the recording.
+    pub(super) thread_sites: Map<u64, u32>,
+    pub(super) started: BTreeSet<u64>,
+    /// Whether the runtime took a sample, and not a kernel.
+    is_sampled_by_runtime: bool,
+    /// What the counters of the thread pool say.
+    pub(super) queue: QueueCounters,
+    /// By the number of the name.
+    pub(super) assemblies: Map<u32, Loads>,
+    /// By the number of the name and call site.
+    pub(super) assembly_asks: Map<(u32, u32), u64>,
+    /// Objects that a pinned handle was made for, and where sampled objects were allocated.
+    pub(super) pinned: BTreeSet<u64>,
+    pub(super) born: Vec<(u64, u32, f64)>,
+    /// Connections that HttpClient made.
+    pub(super) connections: u64,
+    /// Finalized objects by type.
+    pub(super) finalized: Map<u64, u64>,
     pub(super) starvation: Windows,
     /// How long work items waited for a worker; in order once all were seen.
     pub(super) queued_ns: Vec<u64>,
-    /// Thread, start and end of compilations.
-    pub(super) compilations: Vec<(u64, i64, i64)>,
+    /// Thread, start, end and call site of compilations.
+    pub(super) compilations: Vec<(u64, i64, i64, u32)>,
+    /// Start and call site of compilations of methods that were made at run time.
+    pub(super) dynamic: Vec<(i64, u32)>,
     pub(super) queries: Queries,
     /// Requests of HttpClient, by source.
     calls: [Queries; 3],
@@ -109,6 +139,35 @@ pub(super) struct Load {
     pub(super) times: Windows,
 }
 
+/// How often an assembly came and went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Loads {
+    pub(super) loaded: u64,
+    pub(super) unloaded: u64,
+}
+
+/// The thread pool by the runtime's counters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct QueueCounters {
+    pub(super) intervals: u64,
+    queued: f64,
+    completed: f64,
+    completed_ns: f64,
+}
+
+impl QueueCounters {
+    /// Work items that wait, on average.
+    pub(super) fn mean(&self) -> Option<f64> {
+        (self.intervals > 0).then(|| self.queued / self.intervals as f64)
+    }
+
+    /// How long a work item waits on average: the length of the queue divided by what comes out of it.
+    pub(super) fn wait_ns(&self) -> Option<f64> {
+        let mean = self.mean()?;
+        (self.completed_ns > 0.0).then(|| mean * self.completed_ns / self.completed.max(1.0))
+    }
+}
+
 /// Exceptions of a type at a call site.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Thrown {
@@ -116,6 +175,11 @@ pub(super) struct Thrown {
     pub(super) caught: u64,
     /// The method that caught one of them.
     pub(super) catcher: u32,
+}
+
+/// Whether HttpClient made a connection.
+fn is_connection(row: &Activity<'_>) -> bool {
+    row.provider_name == "Experimental.System.Net.Http.Connections" && row.name.ends_with("ConnectionSetup")
 }
 
 /// The value of a key, unless there are too many keys.
@@ -127,12 +191,14 @@ fn entry<K: Ord, V: Default>(map: &mut Map<K, V>, key: K, most: usize) -> Option
 }
 
 tracequet_dataset::row! {
-    struct Recorded of trace { duration_ns, event_count, dropped_event_count, frame_count, named_frame_count }
+    struct Recorded of trace {
+        duration_ns, event_count, dropped_event_count, frame_count, named_frame_count, processor_count, sampling_ns
+    }
 }
 
 tracequet_dataset::row! {
     struct Sampled of allocation {
-        process_id, callsite_id, source, allocation_bytes, heap_kind, type_id, type_name
+        process_id, callsite_id, source, allocation_bytes, heap_kind, type_id, type_name, object_id
     }
 }
 
@@ -146,6 +212,30 @@ tracequet_dataset::row! {
 
 tracequet_dataset::row! {
     struct Sample of cpu_sample { process_id, thread_id, callsite_id, kind, sample_count }
+}
+
+tracequet_dataset::row! {
+    struct Thread of thread { process_id, thread_id, start_ts_ns, first_ts_ns }
+}
+
+tracequet_dataset::row! {
+    struct Counter of counter { process_id, name, value, interval_ns }
+}
+
+tracequet_dataset::row! {
+    struct Assembly of assembly { process_id, name, load_ts_ns, unload_ts_ns }
+}
+
+tracequet_dataset::row! {
+    struct AssemblyAsk of assembly_load { process_id, callsite_id, name }
+}
+
+tracequet_dataset::row! {
+    struct Handle of gc_handle { process_id, action, object_id, handle_kind }
+}
+
+tracequet_dataset::row! {
+    struct Finalized of gc_finalizable { process_id, action, type_id }
 }
 
 tracequet_dataset::row! {
@@ -204,6 +294,8 @@ const SUMMED: &[Summed] = &[
     summed!(Size, size),
     summed!(HeapGeneration, generation),
     summed!(Mark, mark),
+    summed!(Assembly, assembly),
+    summed!(AssemblyAsk, assembly_ask),
     by_process!(LockWait, lock),
     by_process!(Wait, wait),
     by_process!(AllocationWait, allocation_wait),
@@ -212,6 +304,10 @@ const SUMMED: &[Summed] = &[
     by_process!(WorkItem, work_item),
     by_process!(Compilation, compilation),
     by_process!(Activity, activity),
+    by_process!(Thread, thread),
+    by_process!(Counter, counter),
+    by_process!(Finalized, finalized),
+    by_process!(Handle, handle),
     by_process!(Tuning, tuning),
     // A table of `convert --lifetimes`: most recordings do not have it.
     by_process!(Lived, lived),
@@ -226,6 +322,8 @@ impl Picture {
             dropped: 0,
             frames: 0,
             named_frames: 0,
+            processors: 0,
+            sampling_ns: 0,
             needs: needs()?,
             types: TypeNames::default(),
             sites: Sites::default(),
@@ -266,12 +364,16 @@ impl Picture {
         self.recording_ns = row.duration_ns;
         (self.events, self.dropped) = (row.event_count, row.dropped_event_count);
         (self.frames, self.named_frames) = (row.frame_count, row.named_frame_count);
+        (self.processors, self.sampling_ns) = (row.processor_count, row.sampling_ns);
     }
 
     fn sampled(&mut self, row: &Sampled<'_>) {
         let Some(rank) = rank(row.source) else { return };
         self.types.also(row.process_id, row.type_id, row.type_name.unwrap_or_default());
         let Some(process) = self.process(row.process_id) else { return };
+        if row.object_id != 0 && process.born.len() < MOST_ROWS {
+            process.born.push((row.object_id, row.callsite_id, row.allocation_bytes.unwrap_or_default() as f64));
+        }
         let of_rank = process.allocations.entry(rank).or_default();
         let Some(sum) = entry(of_rank, (row.callsite_id, row.type_id), MOST_KEYS) else { return };
         let bytes = row.allocation_bytes.unwrap_or_default() as f64;
@@ -292,6 +394,23 @@ impl Picture {
             thrown.count += 1;
             thrown.caught += u64::from(row.catch_count > 0);
             thrown.catcher = if catcher > 0 { catcher } else { thrown.catcher };
+        }
+    }
+
+    fn assembly(&mut self, row: &Assembly<'_>) {
+        let Some(name) = row.load_ts_ns.map(|_| self.texts.place(row.name)) else { return };
+        let Some(process) = self.process(row.process_id) else { return };
+        if let Some(loads) = entry(&mut process.assemblies, name, MOST_KEYS) {
+            loads.loaded += 1;
+            loads.unloaded += u64::from(row.unload_ts_ns.is_some());
+        }
+    }
+
+    fn assembly_ask(&mut self, row: &AssemblyAsk<'_>) {
+        let name = self.texts.place(row.name);
+        let Some(process) = self.process(row.process_id) else { return };
+        if let Some(count) = entry(&mut process.assembly_asks, (name, row.callsite_id), MOST_KEYS) {
+            *count += 1;
         }
     }
 
@@ -420,11 +539,64 @@ impl Process {
         if let Some(sum) = entry(&mut self.thread_samples, row.thread_id, MOST_LOADS) {
             *sum = sum.saturating_add(count);
         }
-        if State::of(row.kind) == State::Waiting
-            && let Some(sum) = entry(&mut self.waiting, row.callsite_id, MOST_KEYS)
-        {
+        if let Some(site) = entry(&mut self.thread_sites, row.thread_id, MOST_KEYS) {
+            *site = row.callsite_id;
+        }
+        self.is_sampled_by_runtime |= is_of_runtime(row.kind);
+        let by_site = match State::of(row.kind) {
+            State::Waiting => &mut self.waiting,
+            State::Running => &mut self.running,
+            State::Idle => return,
+        };
+        if let Some(sum) = entry(by_site, row.callsite_id, MOST_KEYS) {
             *sum = sum.saturating_add(count);
         }
+    }
+
+    fn thread(&mut self, row: &Thread<'_>) {
+        if row.start_ts_ns.unwrap_or(row.first_ts_ns) > START_NS && self.started.len() < MOST_ROWS {
+            self.started.insert(row.thread_id);
+        }
+    }
+
+    fn counter(&mut self, row: &Counter<'_>) {
+        let Some(value) = row.value.filter(|value| value.is_finite()) else { return };
+        match row.name {
+            "threadpool-queue-length" => {
+                self.queue.intervals += 1;
+                self.queue.queued += value;
+            }
+            "threadpool-completed-items-count" => {
+                self.queue.completed += value;
+                self.queue.completed_ns += row.interval_ns.unwrap_or_default().max(0) as f64;
+            }
+            _ => {}
+        }
+    }
+
+    fn handle(&mut self, row: &Handle<'_>) {
+        let is_pinned = row.action == "created" && row.handle_kind.is_some_and(|kind| kind.ends_with("Pinned"));
+        if is_pinned && self.pinned.len() < MOST_ROWS {
+            self.pinned.insert(row.object_id);
+        }
+    }
+
+    fn finalized(&mut self, row: &Finalized<'_>) {
+        if row.action == "finalized"
+            && let Some(count) = entry(&mut self.finalized, row.type_id, MOST_KEYS)
+        {
+            *count += 1;
+        }
+    }
+
+    /// Whether the runtime's sampler took samples, and not a kernel.
+    pub(super) fn is_sampled_by_runtime(&self) -> bool {
+        self.is_sampled_by_runtime
+    }
+
+    /// Samples of the thread that has most: how often the runtime looked.
+    pub(super) fn rounds(&self) -> u64 {
+        self.thread_samples.values().copied().max().unwrap_or_default()
     }
 
     fn pool(&mut self, row: &PoolEvent<'_>) {
@@ -439,8 +611,11 @@ impl Process {
     }
 
     fn compilation(&mut self, row: &Compilation<'_>) {
+        if row.is_jit() && row.namespace == DYNAMIC && self.dynamic.len() < MOST_ROWS {
+            self.dynamic.push((row.start_ts_ns, row.callsite_id));
+        }
         if let Some(end) = row.end_ts_ns.filter(|_| row.is_foreground() && self.compilations.len() < MOST_ROWS) {
-            self.compilations.push((row.thread_id, row.start_ts_ns, end));
+            self.compilations.push((row.thread_id, row.start_ts_ns, end, row.callsite_id));
         }
     }
 
@@ -470,6 +645,7 @@ impl Process {
         let is_query = query_text(row.start_fields.unwrap_or_default(), row.end_fields.unwrap_or_default()).is_some();
         let kind = Kind::of(row.provider_name, row.name, is_query);
         self.work.add(row, kind);
+        self.connections += u64::from(is_connection(row));
         match kind {
             Kind::Request(place) => {
                 let requests = self.requests.get_mut(place).filter(|requests| requests.len() < MOST_ROWS);

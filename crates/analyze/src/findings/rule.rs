@@ -207,7 +207,16 @@ impl Look<'_> {
         self.picture.recording_ns
     }
 
-    /// The same in seconds.
+    /// Threads that ran or wanted to, on average.
+    pub(super) fn threads_running(&self) -> f64 {
+        let (process, running) = (self.process, self.process.running.values().sum::<u64>() as f64);
+        match process.is_sampled_by_runtime() {
+            true => running / (process.rounds() as f64).max(1.0),
+            false => running * self.picture.sampling_ns as f64 / (self.recording_ns() as f64).max(1.0),
+        }
+    }
+
+    /// How long was recorded, in seconds.
     pub(super) fn seconds(&self) -> f64 {
         self.picture.recording_ns as f64 / 1e9
     }

@@ -1,9 +1,13 @@
 //! The rules. Each is a file with all that is its own: what it says, its limits, what it needs, what it makes of the
 //! sums of a process, and the story that tests it.
 
+mod assemblies_again;
+mod blocked_finalizer;
 mod blocked_workers;
 mod blocking_full;
 mod boxing;
+mod code_made_again;
+mod connections;
 mod datas_cost;
 mod dies_in_gen2;
 mod exceptions;
@@ -13,6 +17,7 @@ mod gen2_free_on_entry;
 mod growing_handles;
 mod growing_live_set;
 mod high_memory_load;
+mod hot_method;
 mod induced;
 mod jit_time;
 mod large_object_triggers;
@@ -30,12 +35,14 @@ mod odd_pause;
 mod pause_share;
 mod pinned_survivors;
 mod queue_delay;
+mod rented_buffers;
 mod requests_in_pauses;
 mod slow_queries;
 mod slow_suspension;
 mod starvation;
 mod string_churn;
 mod suspension_dominates;
+mod threads_started;
 mod type_dominates;
 mod unnamed_frames;
 mod young_held_by_old;
@@ -52,15 +59,21 @@ pub(super) const RULES: &[&Rule] = &[
     &growing_live_set::RULE,
     &growing_handles::RULE,
     &blocked_workers::RULE,
+    &hot_method::RULE,
     &starvation::RULE,
     &queue_delay::RULE,
     &lock_convoy::RULE,
     &exceptions::RULE,
+    &threads_started::RULE,
+    &connections::RULE,
+    &assemblies_again::RULE,
+    &blocked_finalizer::RULE,
     &n_plus_one::RULE,
     &n_plus_one_calls::RULE,
     &slow_queries::RULE,
     &dies_in_gen2::RULE,
     &large_object_triggers::RULE,
+    &rented_buffers::RULE,
     &boxing::RULE,
     &string_churn::RULE,
     &induced::RULE,
@@ -82,6 +95,7 @@ pub(super) const RULES: &[&Rule] = &[
     &finalizers::RULE,
     &pinned_survivors::RULE,
     &type_dominates::RULE,
+    &code_made_again::RULE,
     &jit_time::RULE,
     &requests_in_pauses::RULE,
     &lost_events::RULE,

@@ -3,7 +3,8 @@
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
 use tracequet_facts::fact::{
-    Activity, Allocation, AllocationLifetime, Callsite, EventType, FactSink, Frame, Gc, GcPause, Trace, Type,
+    Activity, Allocation, AllocationLifetime, Callsite, Counter, CpuSample, EventType, FactSink, Frame, Gc, GcPause,
+    Trace, Type,
 };
 use tracequet_trace::guid::Guid;
 use tracequet_trace::time::Clock;
@@ -99,6 +100,44 @@ impl Made {
         (first, parent)
     }
 
+    /// Samples of a thread, one every 10 ms: call site and kind of each.
+    pub(super) fn samples(&mut self, thread_id: u64, count: u32, of: impl Fn(u32) -> (u32, &'static str)) {
+        for n in 0..count {
+            let (callsite_id, kind) = of(n);
+            let ts_ns = i64::from(n) * 10 * MS;
+            let row = CpuSample {
+                ts_ns,
+                process_id: 7,
+                thread_id,
+                callsite_id,
+                kind: Some(kind),
+                sample_count: 1,
+                ..CpuSample::default()
+            };
+            self.tables.add(&row);
+        }
+    }
+
+    /// The length of the thread pool's queue in each second, of which 100 work items end.
+    pub(super) fn queue_counters(&mut self, length: impl Fn(i64) -> f64) {
+        for n in 0..60 {
+            let counters = [("threadpool-queue-length", length(n)), ("threadpool-completed-items-count", 100.0)];
+            for (name, value) in counters {
+                let (value, interval_ns) = (Some(value), Some(S));
+                let row = Counter {
+                    ts_ns: n * S,
+                    process_id: 7,
+                    provider_name: "System.Runtime",
+                    name,
+                    value,
+                    interval_ns,
+                    ..Counter::default()
+                };
+                self.tables.add(&row);
+            }
+        }
+    }
+
     pub(super) fn gc(&mut self, gc_id: u32, generation: u8, reason: &'static str, kind: &'static str) {
         let row = Gc {
             gc_id,
@@ -135,6 +174,8 @@ pub(super) fn quiet(made: &mut Made) {
         ("ThreadPoolEnqueue", 0x10000, 5),
         ("WaitHandleWaitStart", 0x400_0000_0000, 5),
         ("MethodJittingStarted", 0x10, 5),
+        ("ThreadPoolWorkerThreadStart", 0x10000, 4),
+        ("AssemblyLoad", 0x8, 4),
     ] {
         made.recorded(name, keywords, level);
     }

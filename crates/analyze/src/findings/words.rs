@@ -28,6 +28,11 @@ pub(super) fn short(text: &str, most: usize) -> String {
     }
 }
 
+/// The method that a lambda is written in; another one as it is.
+pub(super) fn without_lambda(method: &str) -> &str {
+    method.split(".<lambda").next().unwrap_or(method)
+}
+
 /// A name or path as one word of a command line.
 pub(super) fn in_shell(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-+/:".contains(c) || (cfg!(windows) && c == '\\');

@@ -1,6 +1,7 @@
 //! A sentence: words, names and numbers.
 
 use super::cell::Cell;
+use super::escape::{escaped, escaped_to};
 
 /// Words, names of a recording and numbers, one behind the other.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +27,11 @@ impl Sentence {
     /// The sentence as text of a terminal, in one line.
     pub fn in_text(&self) -> String {
         self.0.iter().map(Cell::in_text).collect()
+    }
+
+    /// The sentence as HTML.
+    pub fn html(&self) -> String {
+        self.0.iter().map(|cell| cell.written(escaped_to, escaped)).collect()
     }
 
     pub(super) fn markdown(&self) -> String {

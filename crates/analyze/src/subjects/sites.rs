@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
 use tracequet_dataset::error::Result;
+use tracequet_dataset::read::Recording;
 use tracequet_dataset::read::rows::{Row, rows_of};
 
 use super::texts::Texts;
@@ -31,11 +32,38 @@ pub(crate) enum Is {
     Locks = 16,
     /// Reports what happens: activities, listeners and events.
     Reports = 32,
+    /// Makes arrays for a pool, or as the shared pool does.
+    Rents = 64,
+    /// Runs when an object is finalized.
+    Finalizes = 128,
+    /// Works in native code, so that a thread that is outside of managed code does not wait.
+    WorksInNative = 256,
+    /// Sends a request of HTTP.
+    CallsHttp = 512,
+    /// Starts a thread and waits until it runs.
+    StartsThread = 1024,
 }
 
 /// Beginnings of the names of such methods.
 const KINDS: &[(&str, Is)] = &[
     ("System.Diagnostics.", Is::Reports),
+    ("System.Buffers.SharedArrayPool`1", Is::Rents),
+    ("System.Buffers.ConfigurableArrayPool`1", Is::Rents),
+    ("System.GC.<AllocateUninitializedArray>", Is::Rents),
+    ("System.GC.AllocateUninitializedArray", Is::Rents),
+    ("System.Threading.Thread.StartCore", Is::StartsThread),
+    ("System.Threading.Thread.Start(", Is::StartsThread),
+    ("System.Threading.Thread.UnsafeStart(", Is::StartsThread),
+    ("System.Net.Http.HttpClient.", Is::CallsHttp),
+    ("System.Net.Http.HttpMessageInvoker.", Is::CallsHttp),
+    ("System.Net.Http.Json.", Is::CallsHttp),
+    ("Interop+Crypto", Is::WorksInNative),
+    ("Interop+AppleCrypto", Is::WorksInNative),
+    ("Interop+BCrypt", Is::WorksInNative),
+    ("Interop+ZLib", Is::WorksInNative),
+    ("Interop+Zlib", Is::WorksInNative),
+    ("Interop+Brotli", Is::WorksInNative),
+    ("Interop+Globalization", Is::WorksInNative),
     ("System.Threading.PortableThreadPool+WorkerThread.", Is::PoolWorker),
     ("System.Threading.ThreadPoolWorkQueue.Dispatch", Is::PoolWorker),
     ("System.Threading._ThreadPoolWaitCallback.", Is::PoolWorker),
@@ -94,7 +122,7 @@ struct OfFrame {
     others: u32,
     /// The line of a lambda, which has no name of its own.
     line: u32,
-    kinds: u8,
+    kinds: u16,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -153,12 +181,15 @@ impl Sites {
 
     fn frame_row(&mut self, row: &FrameRow<'_>) {
         let mut kinds = 0;
-        if row.name.starts_with("System.") {
+        if row.name.contains(".Finalize(") {
+            kinds |= Is::Finalizes as u16;
+        }
+        if row.name.starts_with("System.") || row.name.starts_with("Interop") {
             let of_it = KINDS.iter().filter(|(start, _)| row.name.starts_with(start));
-            kinds = of_it.fold(0, |kinds, (_, is)| kinds | *is as u8);
+            kinds = of_it.fold(kinds, |kinds, (_, is)| kinds | *is as u16);
             // Task<T> has its type arguments before the method.
             if row.name.starts_with("System.Threading.Tasks.Task`1") && row.name.contains(".GetResultCore(") {
-                kinds |= Is::TaskWait as u8;
+                kinds |= Is::TaskWait as u16;
             }
         }
         let written = self.texts.place(row.written_name);
@@ -186,10 +217,32 @@ impl Sites {
         self.texts.get(self.frame(own)?.written)
     }
 
-    /// The own method with most, by how much there is at each call site, and what is said of it at most of them: ` (inlined into
-    /// Shop.Orders.Load)` where the compiler put it into another one, ` (or Shop.Orders.Sum, inlined into it)` where the recording does not
-    /// say which of both it is, ` (Program.cs:12)` of a lambda.
+    /// The call sites and frames of a recording.
+    pub(crate) fn read(recording: &Recording<'_>) -> Result<Sites> {
+        let mut sites = Sites::default();
+        for name in [CallsiteRow::TABLE, FrameRow::TABLE] {
+            let Ok(table) = recording.table(name) else { continue };
+            for batch in table.scan().columns(Sites::columns(name).iter().copied()).batches()? {
+                sites.add(name, &batch?)?;
+            }
+        }
+        Ok(sites)
+    }
+
+    /// The innermost method of a call site.
+    pub(crate) fn leaf(&self, site: u32) -> Option<&str> {
+        self.texts.get(self.frame(site)?.written)
+    }
+
+    /// The first one of [`ranked`](Sites::ranked).
     pub(crate) fn most(&self, amounts: impl IntoIterator<Item = (u32, f64)>) -> Option<Most> {
+        self.ranked(amounts).into_iter().next()
+    }
+
+    /// Own methods, the one with most first, by how much there is at each call site, and what is said of one at most of its call sites:
+    /// ` (inlined into Shop.Orders.Load)` where the compiler put it into another one, ` (or Shop.Orders.Sum, inlined into it)` where the
+    /// recording does not say which of both it is, ` (Program.cs:12)` of a lambda.
+    pub(crate) fn ranked(&self, amounts: impl IntoIterator<Item = (u32, f64)>) -> Vec<Most> {
         let mut methods: BTreeMap<&str, (f64, BTreeMap<[u32; 3], f64>)> = BTreeMap::new();
         for (site, amount) in amounts {
             let Some(own) = self.site(site).and_then(|site| self.frame(site.own)) else { continue };
@@ -198,18 +251,22 @@ impl Sites {
             *sum += amount;
             *hosts.entry([own.host, own.others, own.line]).or_default() += amount;
         }
-        let (method, (amount, hosts)) =
-            methods.into_iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0).then(b.0.cmp(a.0)))?;
-        let most = hosts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or([0; 3], |(most, _)| most);
-        let [host, others, line] = most.map(|place| self.texts.get(place));
-        let said = [
-            host.map(|host| format!("inlined into {host}")),
-            others.map(|others| format!("or {others}, inlined into it")),
-            line.map(str::to_owned),
-        ];
-        let said: Vec<String> = said.into_iter().flatten().collect();
-        let inlined = if said.is_empty() { String::new() } else { format!(" ({})", said.join("; ")) };
-        Some(Most { method: method.to_owned(), amount, inlined })
+        let of = |(method, (amount, hosts)): (&str, (f64, BTreeMap<[u32; 3], f64>))| {
+            let most = hosts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or([0; 3], |(most, _)| most);
+            let [host, others, line] = most.map(|place| self.texts.get(place));
+            let said = [
+                host.map(|host| format!("inlined into {host}")),
+                others.map(|others| format!("or {others}, inlined into it")),
+                line.map(str::to_owned),
+            ];
+            let said: Vec<String> = said.into_iter().flatten().collect();
+            let inlined = if said.is_empty() { String::new() } else { format!(" ({})", said.join("; ")) };
+            Most { method: method.to_owned(), amount, inlined }
+        };
+        let mut all: Vec<Most> = methods.into_iter().map(of).collect();
+        // Of several with as much the first one by name.
+        all.sort_by(|a, b| b.amount.total_cmp(&a.amount));
+        all
     }
 
     /// The own methods on the stack of a call site, the innermost first; one that calls itself stands once.
@@ -243,7 +300,7 @@ impl Sites {
         let (mut at, mut frames) = (site, 0);
         while at != own && frames < MOST_DEPTH {
             let Some(site) = self.site(at) else { return false };
-            if self.frame(at).is_none_or(|frame| frame.kinds & Is::Reports as u8 == 0) {
+            if self.frame(at).is_none_or(|frame| frame.kinds & Is::Reports as u16 == 0) {
                 return false;
             }
             (at, frames) = (site.parent, frames + 1);
@@ -282,7 +339,7 @@ impl Sites {
     }
 
     /// What of [`Is`] is on the stack of a call site.
-    fn kinds(&self, site: u32) -> u8 {
+    fn kinds(&self, site: u32) -> u16 {
         let (mut at, mut kinds) = (site, 0);
         for _ in 0..MOST_DEPTH {
             let Some(site) = self.site(at) else { break };
@@ -295,7 +352,7 @@ impl Sites {
     /// Whether such methods are all on the stack of a call site.
     pub(crate) fn has(&self, site: u32, all: &[Is]) -> bool {
         let kinds = self.kinds(site);
-        all.iter().all(|is| kinds & *is as u8 != 0)
+        all.iter().all(|is| kinds & *is as u16 != 0)
     }
 }
 

@@ -13,8 +13,9 @@ pub(super) const RULE: Rule = Rule {
     about: "Workers of the thread pool wait in your code. When they wait for tasks (`.Result`, `.Wait()`, \
         `GetAwaiter().GetResult()`), that is sync over async: other workers have to end these tasks.",
     measure: "Time that pool workers spent in waits with your code on their stacks, divided by the time: the workers \
-        that are blocked on average. Before .NET 9 there are no events of waits: samples of workers outside of managed \
-        code below a wait for a task, divided by the samples of a thread.",
+        that are blocked on average. `Thread.Sleep`, sockets and files write no events of waits, nor does anything before \
+        .NET 9: where there are twice as many samples of workers outside of managed code below your code, but for \
+        native code that works (cryptography, compression), they count, divided by the samples of a thread.",
     unit: "count",
     info: 0.5,
     warning: 2.0,
@@ -23,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
     needs: &["waits", "samples"],
     record: "threadpool",
     advice: "Make the method async up to the request and `await`, in place of `.Result`, `.Wait()`, \
-        `GetAwaiter().GetResult()` and other calls that wait.",
+        `GetAwaiter().GetResult()`, `Thread.Sleep` (`await Task.Delay`), and calls of sockets, files and databases that wait.",
     closer: closer::WAITS,
     evidence: Evidence { sections: &["stacks-waits", "waits", "stacks-cpu"], sort: None },
     example: Example::of("bugs/sync", "bugs/sync-clean", Verdict::Warning)
@@ -35,6 +36,9 @@ pub(super) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
+/// Samples of a thread for a verdict by them.
+const LEAST_ROUNDS: u64 = 100;
+
 fn judge(look: &Look<'_>) -> Judged {
     let Look { picture, process, .. } = look;
     let sites = &picture.sites;
@@ -42,26 +46,30 @@ fn judge(look: &Look<'_>) -> Judged {
     let is_worker = |site: u32| {
         sites.has(site, &[Is::PoolWorker]) && !sites.has(site, &[Is::Locks]) && sites.own_method(site).is_some()
     };
-    let mut windows = Windows::default();
-    let mut blocked: Vec<(u32, f64)> = Vec::new();
     let has_waits = !process.waits.is_empty() || picture.has("waits");
-    let (value, rows) = if has_waits {
-        for (site, load) in process.waits.iter().filter(|(site, _)| is_worker(**site)) {
-            windows.join(&load.times);
-            blocked.push((*site, load.times.total));
-        }
-        (windows.worst(look.recording_ns()), process.waits.values().map(|load| load.count).sum())
-    } else {
-        // Before .NET 9 there are no events of waits, but the sampler sees threads outside of managed code.
-        let rounds = process.thread_samples.values().copied().max().unwrap_or_default();
-        if rounds < 100 {
-            return Judged::too_little("There are too few samples of threads.");
-        }
-        let on_tasks =
-            process.waiting.iter().filter(|(site, _)| is_worker(**site) && sites.has(**site, &[Is::TaskWait]));
-        blocked.extend(on_tasks.map(|(site, samples)| (*site, *samples as f64)));
-        (blocked.iter().fold(0.0, |sum, (_, samples)| sum + samples) / rounds as f64, rounds)
-    };
+    let mut windows = Windows::default();
+    let mut waits: Vec<(u32, f64)> = Vec::new();
+    for (site, load) in process.waits.iter().filter(|(site, _)| is_worker(**site)) {
+        windows.join(&load.times);
+        waits.push((*site, load.times.total));
+    }
+    let by_waits = windows.worst(look.recording_ns());
+    // Thread.Sleep, sockets and files write no event of a wait, nor do any before .NET 9; the sampler sees such threads outside of
+    // managed code.
+    let rounds = process.rounds();
+    let is_enough = rounds >= LEAST_ROUNDS;
+    let samples = process
+        .waiting
+        .iter()
+        .filter(|(site, _)| is_enough && is_worker(**site) && !sites.has(**site, &[Is::WorksInNative]));
+    let samples: Vec<(u32, f64)> = samples.map(|(site, count)| (*site, *count as f64)).collect();
+    let by_samples = samples.iter().fold(0.0, |sum, (_, count)| sum + count) / rounds.max(1) as f64;
+    if !has_waits && !is_enough {
+        return Judged::too_little("There are too few samples of threads.");
+    }
+    let is_by_waits = has_waits && by_waits * 2.0 >= by_samples;
+    let (value, blocked) = if is_by_waits { (by_waits, waits) } else { (by_samples, samples) };
+    let rows = if is_by_waits { process.waits.values().map(|load| load.count).sum() } else { rounds };
     let most = sites.most(blocked.iter().copied());
     let is_on_tasks = |most: &Most| {
         let its = blocked.iter().filter(|(site, _)| sites.own_method(*site) == Some(&most.method));
@@ -69,7 +77,16 @@ fn judge(look: &Look<'_>) -> Judged {
         on_tasks * 2.0 > most.amount
     };
     let on_tasks = most.as_ref().is_some_and(is_on_tasks);
-    let what = if on_tasks { "waits for tasks to end (sync over async)" } else { "waits" };
+    let at = most.as_ref().and_then(|most| {
+        let its = blocked.iter().filter(|(site, _)| sites.own_method(*site) == Some(&most.method));
+        let longest = its.max_by(|a, b| a.1.total_cmp(&b.1));
+        longest.and_then(|(site, _)| sites.leaf(*site)).filter(|leaf| *leaf != most.method)
+    });
+    let what = match at {
+        _ if on_tasks => "waits for tasks to end (sync over async)".to_owned(),
+        Some(leaf) => format!("waits, most of it in {leaf}"),
+        None => "waits".to_owned(),
+    };
     let sentence = match &most {
         Some(Most { method, inlined, .. }) => {
             format!("{} thread pool workers blocked on average: {method}{inlined} {what}.", words::three(value))
@@ -77,7 +94,7 @@ fn judge(look: &Look<'_>) -> Judged {
         None => "No worker of the thread pool waits in your code.".to_owned(),
     };
     let own_method = most.map(|most| most.method);
-    let evidence = if has_waits {
+    let evidence = if is_by_waits {
         format!(
             "SELECT own_method, source, sum(how_often) AS how_often, sum(total_ms) AS total_ms, max(longest_ms) AS longest_ms \
              FROM waits_by_site WHERE {} AND own_method IS NOT NULL GROUP BY ALL ORDER BY total_ms DESC LIMIT 10",

@@ -18,6 +18,7 @@ pub(super) const RULE: Rule = Rule {
     needs: &["heap_sizes"],
     record: "gc",
     advice: "Dispose of them (`using`), so that `GC.SuppressFinalize` is called.",
+    causes: &["blocked_finalizer"],
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
     example: Example::of("habits/finalizers", "habits/finalizers-clean", Verdict::Warning),
     #[cfg(test)]

@@ -28,7 +28,7 @@ pub(super) const RULE: Rule = Rule {
     record: "gc",
     advice: "Give caches and dictionaries a bound, unsubscribe from static events, and dispose of timers.",
     closer: closer::HEAP_OF_TYPE,
-    causes: &["leak"],
+    causes: &["blocked_finalizer", "leak"],
     evidence: Evidence { sections: &["stacks-live", "retained", "survival", "collections"], sort: None },
     example: Example::of("habits/grows", "habits/grows-clean", Verdict::Warning),
     #[cfg(test)]

@@ -11,15 +11,16 @@ pub(super) const RULE: Rule = Rule {
     about: "Methods are compiled while the program waits for them.",
     measure: "Time of compilations, without those within others and without those in the background, divided by the time; or \
         the same of the second half of the time, when that is less: what a program compiles when it starts is over by \
-        then. At least ten seconds.",
+        then. At least ten seconds. Your method that needed most of it is named from 30 % on.",
     unit: "share",
     info: 0.05,
     warning: 0.20,
     needs: &["compilations"],
     record: "jit",
-    advice: "Publish with `PublishReadyToRun`, and keep what makes code at run time: compiled regular expressions, \
-        expression trees, serializers.",
+    advice: "Keep what makes code at run time in a static field, in place of making it for each call: `Regex` with \
+        `RegexOptions.Compiled`, expression trees, `JsonSerializerOptions`, serializers. Publish with `PublishReadyToRun`.",
     closer: closer::COMPILATIONS,
+    causes: &["code_made_again"],
     evidence: Evidence { sections: &["jit", "stacks-jit"], sort: None },
     example: Example {
         unrecorded: Some("habits/handles"),
@@ -30,6 +31,9 @@ pub(super) const RULE: Rule = Rule {
     judge,
     ..Rule::DEFAULT
 };
+
+/// The part of the time from which on an own method is named.
+const LEAST_PART: f64 = 0.3;
 
 fn judge(look: &Look<'_>) -> Judged {
     if look.seconds() < 10.0 {
@@ -43,7 +47,8 @@ fn judge(look: &Look<'_>) -> Judged {
     // What was compiled meanwhile on the same thread lies within.
     let (mut total, mut later, mut known) = (0i64, 0i64, None);
     let half_ns = look.recording_ns() / 2;
-    for (thread, start, end) in &all {
+    let mut sites: Vec<(u32, f64)> = Vec::new();
+    for (thread, start, end, site) in &all {
         let from = match known {
             Some((of, until)) if of == *thread => (*start).max(until),
             _ => *start,
@@ -52,11 +57,16 @@ fn judge(look: &Look<'_>) -> Judged {
         total = total.saturating_add(time);
         later = later.saturating_add(if *start >= half_ns { time } else { 0 });
         known = Some((*thread, (*end).max(from)));
+        sites.push((*site, time as f64));
     }
     // What is compiled when a program starts is over in the second half.
     let value = total.min(later.saturating_mul(2)) as f64 / look.recording_ns() as f64;
+    let most = look.picture.sites.most(sites).filter(|most| most.amount >= total as f64 * LEAST_PART);
+    let by = most.as_ref().map_or(String::new(), |most| {
+        format!(" {} of it for {}{}.", words::percent(most.amount / total as f64), most.method, most.inlined)
+    });
     let sentence = format!(
-        "{} methods were compiled in {} of thread time, {} of it in the second half of the recording ({}).",
+        "{} methods were compiled in {} of thread time, {} of it in the second half of the recording ({}).{by}",
         all.len(),
         words::time(total as f64),
         words::time(later as f64),
@@ -66,7 +76,8 @@ fn judge(look: &Look<'_>) -> Judged {
         "SELECT method, own_method, tier, jit_ms FROM jit WHERE {} AND tier NOT LIKE 'OptimizedTier1%' ORDER BY jit_ms DESC LIMIT 20",
         look.of_process
     );
-    Figure { value, rows: all.len() as u64, sentence, evidence, ..Figure::default() }.into()
+    let own_method = most.map(|most| most.method);
+    Figure { value, rows: all.len() as u64, own_method, sentence, evidence, ..Figure::default() }.into()
 }
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).

@@ -25,8 +25,8 @@ pub(super) const RULE: Rule = Rule {
     unit: "share",
     info: 0.05,
     warning: 0.20,
-    source: "limits tracequet's own. Without five seconds of GCs there is no verdict. Within ten seconds, or when the \
-        last gen 2 GC was in the first 40 % of the time, it is worth a look and no warning: what lies in gen 2 may be \
+    source: "limits tracequet's own. Without five seconds of GCs there is no verdict. Within ten seconds, with fewer than \
+        two gen 2 GCs (a cache with a bound may not be full), or when the last one was in the first 40 % of the time, it is worth a look and no warning: what lies in gen 2 may be \
         dead by then. Where a dataset was converted without `--lifetimes`, `explain` follows the objects itself, as \
         long as the tables with ranges are there.",
     needs: &["survivals"],
@@ -34,6 +34,7 @@ pub(super) const RULE: Rule = Rule {
     advice: "Remove what keeps them reachable: unsubscribe from static events, dispose of timers and registrations, and \
         give caches and dictionaries a bound.",
     closer: closer::HEAP_OF_TYPE,
+    causes: &["blocked_finalizer"],
     evidence: Evidence { sections: &["stacks-live", "retained", "survival", "collections"], sort: None },
     example: Example::of("bugs/leak", "bugs/leak-clean", Verdict::Warning)
         .by("Shop.Session..ctor")
@@ -53,6 +54,9 @@ const LEAST_BYTES: f64 = 2e6;
 
 /// The part of the time that has to lie before the last full collection. What came later was not looked at since.
 const PROVEN: f64 = 0.4;
+
+/// Full collections without which what fills may still find its bound.
+const LEAST_FULL: usize = 2;
 
 /// Types that are named.
 const NAMED: usize = 3;
@@ -89,8 +93,10 @@ const NOTHING: &str = "What is alive does not grow over the whole of the recordi
 fn times(look: &Look<'_>) -> Option<(i64, i64, bool)> {
     let all = &look.picture.collections;
     let end_ns = all.of(look.id).filter(|gc| gc.is_complete).map(|gc| gc.start_ns).max()?;
-    let full = all.of(look.id).filter(|gc| gc.generation == Some(2) && gc.is_complete);
-    match full.map(|gc| gc.start_ns).max().filter(|full| *full as f64 >= end_ns as f64 * PROVEN) {
+    let full: Vec<i64> =
+        all.of(look.id).filter(|gc| gc.generation == Some(2) && gc.is_complete).map(|gc| gc.start_ns).collect();
+    let last = full.last().filter(|last| full.len() >= LEAST_FULL && **last as f64 >= end_ns as f64 * PROVEN);
+    match last.copied() {
         Some(full) => Some((full, end_ns, true)),
         None => Some((end_ns, end_ns, false)),
     }
@@ -119,7 +125,11 @@ fn sentence(look: &Look<'_>, growth: &Growth, end_ns: i64, is_proven: bool) -> S
     let types = types.map(|name| words::short(name, 80)).collect::<Vec<_>>().join(", ");
     let by = growth.own_method.as_ref().map_or(String::new(), |method| format!(", allocated by {method}"));
     let maker = growth.maker.as_ref().map_or(String::new(), |maker| format!(" called by {maker}"));
-    let proof = if is_proven { "" } else { " No gen 2 GC looked at them for most of the time." };
+    let proof = if is_proven {
+        ""
+    } else {
+        " Fewer than two gen 2 GCs looked at them, or none for long: they may be dead, or fill a cache up to its bound."
+    };
     // Of ticks the last object of 100 KB stands for all, so that those that live beside it are missed.
     let least = if look.process.allocations.keys().next() == Some(&TICK) { "At least " } else { "" };
     format!(

@@ -10,7 +10,7 @@ pub(super) const RULE: Rule = Rule {
     title: "Pinned objects survive in the young generations",
     about: "Much of what survives in the young generations is pinned, so that memory around it stays free and unused.",
     measure: "Pinned bytes that survived gen 0 and gen 1 GCs, divided by all that survived. At least ten GCs and 10 \
-        MB.",
+        MB. Where handles and allocations are recorded, too (`--for all`), your method that allocates most of what is pinned is named.",
     unit: "share",
     info: 0.10,
     warning: 0.30,
@@ -39,14 +39,22 @@ fn judge(look: &Look<'_>) -> Judged {
         return Judged::too_little(format!("{} that survived {rows} GCs are too little.", words::size(survived)));
     }
     let value = pinned / survived;
-    let sentence = format!("{} of what survived gen 0 and gen 1 GCs was pinned.", words::percent(value));
+    // Handles come without call stacks. What they pin is mostly new: where it was sampled, too, its allocation has one.
+    let process = look.process;
+    let born = process.born.iter().filter(|(object, ..)| process.pinned.contains(object));
+    let most = look.picture.sites.most(born.map(|(_, site, bytes)| (*site, *bytes)));
+    let by = most.as_ref().map_or(String::new(), |most| {
+        format!(" Most of what was pinned is allocated by {}{}.", most.method, most.inlined)
+    });
+    let own_method = most.map(|most| most.method);
+    let sentence = format!("{} of what survived gen 0 and gen 1 GCs was pinned.{by}", words::percent(value));
     let evidence = format!(
         "SELECT g.gc_id, g.start_ts, sum(h.pinned_survived_bytes) AS pinned_bytes, sum(h.other_survived_bytes) AS other_bytes \
          FROM gc g JOIN gc_heap_generation h ON h.trace_id = g.trace_id AND h.gc_id = g.gc_id WHERE {} AND g.generation <= 1 \
          AND h.generation <= 1 GROUP BY ALL ORDER BY pinned_bytes DESC LIMIT 20",
         look.of("g")
     );
-    Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, own_method, sentence, evidence, ..Figure::default() }.into()
 }
 
 /// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).

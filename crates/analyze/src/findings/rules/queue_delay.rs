@@ -10,16 +10,17 @@ pub(super) const RULE: Rule = Rule {
     name: "queue_delay",
     title: "Work waits in the queue of the thread pool",
     about: "Work waits long in the queue of the thread pool.",
-    measure: "99th percentile of the time from queueing a work item to a worker taking it. At least 100 items.",
+    measure: "99th percentile of the time from queueing a work item to a worker taking it. At least 100 items. Where these events are not \
+        recorded, the mean wait by the runtime's counters: the length of the queue, divided by the work items that end in a second.",
     unit: "ns",
     info: 1e8,
     warning: 1e9,
-    needs: &["work_items"],
+    needs: &["work_items", "pool_counters"],
     record: "threadpool",
     advice: "Free the workers: `await` where they block, and move long calculations to a thread of their own or do less of \
         them at a time.",
     closer: closer::WAITS,
-    causes: &["blocked_workers", "starvation", "lock_convoy"],
+    causes: &["blocked_workers", "starvation", "lock_convoy", "hot_method"],
     evidence: Evidence { sections: &["pool"], sort: None },
     example: Example::of("habits/inbox", "habits/inbox-clean", Verdict::Warning),
     #[cfg(test)]
@@ -28,8 +29,26 @@ pub(super) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
+/// Intervals of counters for a verdict.
+const LEAST_INTERVALS: u64 = 3;
+
 fn judge(look: &Look<'_>) -> Judged {
     let rows = look.process.queued_ns.len() as u64;
+    let queue = &look.process.queue;
+    if rows == 0
+        && let Some((value, mean)) = queue.wait_ns().zip(queue.mean()).filter(|_| queue.intervals >= LEAST_INTERVALS)
+    {
+        let sentence = format!(
+            "{} work items wait for a worker on average, each about {}, by the counters of the thread pool.",
+            words::three(mean.round()),
+            words::time(value)
+        );
+        let evidence = format!(
+            "SELECT ts, name, value FROM counter WHERE {} AND name LIKE 'threadpool-%' ORDER BY name, ts",
+            look.of_process
+        );
+        return Figure { value, rows: queue.intervals, sentence, evidence, ..Figure::default() }.into();
+    }
     if rows < 100 {
         return Judged::too_little(format!("{rows} work items of the thread pool are too few."));
     }

@@ -18,6 +18,7 @@ pub(super) const RULE: Rule = Rule {
     record: "gc",
     advice: "Run fewer busy threads than there are processors, and split long loops and copies that the runtime cannot \
         stop.",
+    causes: &["hot_method"],
     evidence: Evidence { sections: &["collections"], sort: Some("suspend") },
     example: Example::of("habits/unstoppable", "habits/unstoppable-clean", Verdict::Warning).about("gc_id "),
     #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Each rule on recordings that have its defect, more or less of it, that lack it, that lack its events, and that lost some.
 
-use tracequet_facts::fact::{Activity, CpuSample, EventType, FactSink, Type};
+use tracequet_facts::fact::{Activity, Allocation, EventType, FactSink, GcHandle, Type};
 use tracequet_trace::guid::Guid;
 
 use super::RULES;
@@ -97,6 +97,13 @@ fn the_own_method_and_the_subject_are_named() {
         ("type_dominates", "Shop.Totals.Sum", "Shop.Line"),
         ("lock_convoy", "Shop.Stock.Take", "lock 0xabc"),
         ("exceptions", "Shop.Orders.Read", "System.FormatException"),
+        ("hot_method", "Shop.Register.Count", ""),
+        ("code_made_again", "Shop.Tariff.Price", ""),
+        ("threads_started", "Shop.Letters.Send", ""),
+        ("connections", "Shop.Rates.Ask", ""),
+        ("assemblies_again", "Shop.Addins.Run", "Shop.Prices"),
+        ("blocked_finalizer", "Shop.Lease.Finalize", ""),
+        ("rented_buffers", "Shop.Stamps.Print", "System.Byte[]"),
         ("n_plus_one", "Shop.Baskets.Load", "SELECT ?"),
         ("n_plus_one_calls", "Shop.Baskets.Load", "GET http://shop/lines/?"),
         ("loh_alloc_waits", "Shop.Pictures.Draw", ""),
@@ -231,18 +238,7 @@ fn before_there_were_events_of_waits_samples_say_who_blocks_workers() {
         "System.Threading.Tasks.Task.InternalWait(int)",
     ]);
     for thread_id in 0..8 {
-        for n in 0..1000 {
-            let row = CpuSample {
-                ts_ns: n * 10 * MS,
-                process_id: 7,
-                thread_id,
-                callsite_id: if thread_id < 5 { site } else { 0 },
-                kind: Some("external"),
-                sample_count: 1,
-                ..CpuSample::default()
-            };
-            made.tables.add(&row);
-        }
+        made.samples(thread_id, 1000, |_| (if thread_id < 5 { site } else { 0 }, "external"));
     }
     let found = of("blocked_workers", found_in(made));
     assert_eq!((found.figure, found.own_method.as_deref()), (Some(5.0), Some("Shop.Prices.Answer")));
@@ -351,4 +347,63 @@ fn calls_without_a_parent_are_no_warning() {
     }
     let found = of("n_plus_one_calls", found_in(made));
     assert_eq!((found.verdict, found.figure), (Verdict::Info, Some(400.0)), "{found:?}");
+}
+
+/// Thread.Sleep writes no event of a wait, and the pool no event of an item unless it is asked for: samples and counters say it.
+#[test]
+fn workers_that_sleep_and_the_queue_behind_them_are_seen() {
+    let judged = |callee: &'static str| {
+        let mut made = Made::new();
+        quiet(&mut made);
+        let site = made.site(&["System.Threading.ThreadPoolWorkQueue.Dispatch()", "Shop.Polls.Ask(int)", callee]);
+        for thread_id in 0..4 {
+            made.samples(thread_id, 1000, |_| (site, "external"));
+        }
+        made.queue_counters(|_| 500.0);
+        found_in(made)
+    };
+    let slept = judged("System.Threading.Thread.Sleep(int)");
+    let workers = of("blocked_workers", slept.clone());
+    assert_eq!((workers.verdict, workers.figure), (Verdict::Warning, Some(4.0)), "{workers:?}");
+    assert_eq!(workers.own_method.as_deref(), Some("Shop.Polls.Ask"));
+    assert!(workers.sentence.contains("most of it in System.Threading.Thread.Sleep"), "{workers:?}");
+    let queue = of("queue_delay", slept);
+    assert_eq!((queue.verdict, queue.figure), (Verdict::Warning, Some(5e9)), "{queue:?}");
+    assert_eq!(queue.cause_rule.as_deref(), Some("blocked_workers"));
+    // Native code that works is no wait.
+    let hashed = of("blocked_workers", judged("Interop+Crypto.EvpDigestUpdate(int)"));
+    assert_eq!((hashed.verdict, hashed.figure), (Verdict::Fine, Some(0.0)), "{hashed:?}");
+}
+
+/// A cache with a bound that fills while one full collection looks is no leak that is proven.
+#[test]
+fn one_full_collection_proves_no_leak() {
+    let judged = |full: &[u32]| {
+        let mut made = Made::new();
+        quiet(&mut made);
+        (1..=55).for_each(|n| made.gc(n, if full.contains(&n) { 2 } else { 0 }, "AllocSmall", "blocking"));
+        let site = made.site(&["Shop.Thumbs.Get(int)"]);
+        survivors(&mut made, site, 90_000_000, |_| true);
+        of("leak", found_in(made)).verdict
+    };
+    assert_eq!((judged(&[50]), judged(&[25, 50])), (Verdict::Info, Verdict::Warning));
+}
+
+/// Handles have no call stacks: the allocation of what they pin says whose it is.
+#[test]
+fn who_allocates_what_is_pinned_is_named() {
+    let mut made = Made::new();
+    quiet(&mut made);
+    with("pinned_survivors", 1.0, &mut made);
+    let [frame, other] = ["Shop.Scans.Grab()", "Shop.Totals.Sum()"].map(|name| made.site(&[name]));
+    for n in 1..200u64 {
+        let is_pinned = n % 4 == 0;
+        let row = allocation(if is_pinned { frame } else { other }, "sampled", "System.Byte[]", "small");
+        made.tables.add(&Allocation { object_id: n * 64, ..row });
+        if is_pinned {
+            let (action, handle_kind, object_id) = ("created", Some("Pinned"), n * 64);
+            made.tables.add(&GcHandle { process_id: 7, action, handle_kind, object_id, ..GcHandle::default() });
+        }
+    }
+    assert_eq!(of("pinned_survivors", found_in(made)).own_method.as_deref(), Some("Shop.Scans.Grab"));
 }

@@ -1,0 +1,82 @@
+//! Code is made at run time again and again, and compiled each time.
+
+use crate::findings::closer;
+use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::verdict::Verdict;
+use crate::findings::words;
+
+pub(super) const RULE: Rule = Rule {
+    name: "code_made_again",
+    title: "Code is made at run time again and again",
+    about: "Methods that are made at run time (compiled regular expressions, expression trees, serializers, `DynamicMethod`) do not come to \
+        an end: each is compiled anew, and takes memory until it is collected.",
+    measure: "Dynamic methods that the JIT compiled in the second half of the recording, divided by its time: what a program makes when it \
+        starts is there by then. At least five seconds. Your method that needed most of them is named.",
+    unit: "count/s",
+    info: 2.0,
+    warning: 10.0,
+    needs: &["compilations"],
+    record: "jit",
+    advice: "Make it once and keep it in a static field or a dictionary by its key: `Regex` with `RegexOptions.Compiled`, the delegate of \
+        `Expression.Compile`, `XmlSerializer` with more than a type, `JsonSerializerOptions`.",
+    closer: closer::COMPILATIONS,
+    evidence: Evidence { sections: &["jit", "stacks-jit"], sort: None },
+    example: Example {
+        unrecorded: Some("habits/handles"),
+        ..Example::of("habits/formulas", "habits/formulas-clean", Verdict::Warning)
+    },
+    #[cfg(test)]
+    story,
+    judge,
+    ..Rule::DEFAULT
+};
+
+fn judge(look: &Look<'_>) -> Judged {
+    if look.seconds() < 5.0 {
+        return Judged::too_little("Five seconds are needed: every program makes code when it starts.");
+    }
+    let half_ns = look.recording_ns() / 2;
+    let later: Vec<u32> =
+        look.process.dynamic.iter().filter(|(start, _)| *start >= half_ns).map(|(_, site)| *site).collect();
+    let value = later.len() as f64 / (look.seconds() / 2.0);
+    let most = look.picture.sites.most(later.iter().map(|site| (*site, 1.0)));
+    let by = most.as_ref().map_or(String::new(), |most| format!(", most of them for {}{}", most.method, most.inlined));
+    let sentence = match later.is_empty() {
+        true => "No method was made at run time in the second half of the recording.".to_owned(),
+        false => format!(
+            "{} methods that were made at run time were compiled in the second half of the recording, {} a second{by}.",
+            later.len(),
+            words::three(value)
+        ),
+    };
+    let evidence = format!(
+        "SELECT own_method, method, count(*) AS how_often, sum(jit_ms) AS total_ms FROM jit WHERE {} AND method LIKE 'dynamicClass.%' \
+         GROUP BY ALL ORDER BY how_often DESC LIMIT 20",
+        look.of_process
+    );
+    let (rows, own_method) = (look.process.compilations.len() as u64, most.map(|most| most.method));
+    Figure { value, rows, own_method, sentence, evidence, ..Figure::default() }.into()
+}
+
+/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
+#[cfg(test)]
+fn story(made: &mut crate::findings::story::Made, x: f64) {
+    use crate::findings::story::MS;
+    use tracequet_facts::fact::{FactSink, MethodCompilation};
+
+    let callsite_id = made.site(&["Shop.Tariff.Price()", "System.Linq.Expressions.Expression.Compile()"]);
+    for n in 0..(3000.0 * x) as i64 {
+        let start_ts_ns = n * 20 * MS;
+        let row = MethodCompilation {
+            start_ts_ns,
+            end_ts_ns: Some(start_ts_ns + MS / 10),
+            process_id: 7,
+            callsite_id,
+            kind: "jit",
+            namespace: "dynamicClass",
+            name: "lambda_method",
+            ..MethodCompilation::default()
+        };
+        made.tables.add(&row);
+    }
+}

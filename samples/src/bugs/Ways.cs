@@ -1,0 +1,170 @@
+// More habits, each with the same work without it: what rules of `tracequet explain` name by samples, threads, connections, loads and
+// arrays of a pool. For .NET 10.
+//
+//   Ways MODE [clean] [SECONDS]        record-habits.sh has the modes
+using System;
+using System.Buffers;
+using System.Collections.Generic;
+using System.IO;
+using System.Net;
+using System.Net.Http;
+using System.Net.Sockets;
+using System.Runtime.CompilerServices;
+using System.Runtime.Loader;
+using System.Text;
+using System.Threading;
+using System.Threading.Tasks;
+
+namespace Depot
+{
+    public static class Register
+    {
+        public static long Found;
+
+        // The habit: a list is searched from its start for each entry.
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static Task Count(bool clean)
+        {
+            var list = new List<int>();
+            var set = new HashSet<int>();
+            for (var n = 0; n < 6000; n++)
+            {
+                var isNew = true;
+                if (clean) isNew = set.Add(n % 5000);
+                else for (var at = 0; at < list.Count && isNew; at++) isNew = list[at] != n % 5000;
+                if (isNew) list.Add(n % 5000);
+            }
+            Found += list.Count;
+            return Task.CompletedTask;
+        }
+    }
+
+    public static class Letters
+    {
+        private static long sum;
+
+        // The habit: a thread for each letter.
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static Task Send(bool clean)
+        {
+            if (clean) return Task.Run(Fold);
+            new Thread(() => Letters.Send(true).Wait()).Start();
+            return Task.CompletedTask;
+        }
+
+        private static void Fold() => sum += Environment.TickCount64;
+    }
+
+    public static class Rates
+    {
+        private static readonly HttpClient one = new();
+        public static int Port;
+
+        // The habit: a client, and so a connection, for each call.
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static async Task Ask(bool clean)
+        {
+            var client = clean ? one : new HttpClient();
+            await client.GetStringAsync($"http://127.0.0.1:{Port}/rate");
+            if (!clean) client.Dispose();
+        }
+
+        public static void Open()
+        {
+            var listener = new TcpListener(IPAddress.Loopback, 0);
+            listener.Start(200);
+            Port = ((IPEndPoint)listener.LocalEndpoint).Port;
+            _ = Task.Run(async () => { while (true) _ = Answer(await listener.AcceptTcpClientAsync()); });
+        }
+
+        private static async Task Answer(TcpClient caller)
+        {
+            using var _ = caller;
+            var (stream, buffer) = (caller.GetStream(), new byte[4096]);
+            var answer = Encoding.ASCII.GetBytes("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+            while (await stream.ReadAsync(buffer) > 0) await stream.WriteAsync(answer);
+        }
+    }
+
+    public static class Addins
+    {
+        private static readonly byte[] image = File.ReadAllBytes(typeof(Addins).Assembly.Location);
+        private static AssemblyLoadContext kept;
+
+        // The habit: an assembly is loaded each time that it is used.
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static Task Run(bool clean)
+        {
+            if (clean && kept != null) return Task.CompletedTask;
+            kept = new AssemblyLoadContext("addin", isCollectible: true);
+            kept.LoadFromStream(new MemoryStream(image)).GetType("Depot.Letters");
+            return Task.CompletedTask;
+        }
+    }
+
+    public static class Stamps
+    {
+        // The habit: what is rented is not returned.
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static Task Print(bool clean)
+        {
+            var buffer = ArrayPool<byte>.Shared.Rent(100_000);
+            buffer[100] = 1;
+            if (clean) ArrayPool<byte>.Shared.Return(buffer);
+            last = new byte[2000];
+            return Task.CompletedTask;
+        }
+
+        private static byte[] last;
+    }
+
+    public sealed class Lease : IDisposable
+    {
+        private readonly byte[] page = new byte[200];
+
+        // The habit: a finalizer that waits, of objects that are not disposed of.
+        ~Lease() { Thread.Sleep(this.page.Length / 100); }
+
+        public void Dispose() { GC.SuppressFinalize(this); }
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static Task Take(bool clean)
+        {
+            for (var n = 0; n < 20; n++)
+            {
+                var lease = new Lease();
+                if (clean) lease.Dispose();
+            }
+            last = new byte[60_000];
+            return Task.CompletedTask;
+        }
+
+        private static byte[] last;
+    }
+
+    public static class Ways
+    {
+        public static async Task Main(string[] args)
+        {
+            var clean = args.Length > 1 && args[1] == "clean";
+            var seconds = int.TryParse(args[^1], out var given) ? given : 8;
+            var (work, perSecond) = args[0] switch
+            {
+                "hot" => ((Func<bool, Task>)Register.Count, 150),
+                "spawns" => (Letters.Send, 120),
+                "dials" => (Rates.Ask, 20),
+                "addins" => (Addins.Run, 12),
+                "rents" => (Stamps.Print, 400),
+                "stuck" => (Lease.Take, 60),
+                _ => throw new ArgumentException(args[0]),
+            };
+            if (args[0] == "dials") Rates.Open();
+            var start = Environment.TickCount64;
+            for (long sent = 0; Environment.TickCount64 - start < seconds * 1000; Thread.Sleep(5))
+                for (; sent < (Environment.TickCount64 - start) * perSecond / 1000; sent++)
+                    _ = Task.Run(() => work(clean));
+            await Task.Yield();
+            Environment.Exit(0);
+        }
+    }
+}
