@@ -1,11 +1,12 @@
 //! A dataset that `convert` wrote.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tracequet::Result;
-use tracequet::analyze::findings::{Finding, followed};
+use tracequet::analyze::findings::{Finding, followed, process_names};
 use tracequet::dataset::read;
 use tracequet::report;
 
@@ -23,11 +24,12 @@ type Recording = (String, String, u64, u64, u64, bool);
 /// Trace id, and findings.
 type Explained<'py> = (String, Vec<Bound<'py, PyDict>>);
 
-/// A finding with the names of the columns of its table.
-fn named<'py>(py: Python<'py>, finding: &Finding) -> PyResult<Bound<'py, PyDict>> {
+/// A finding with the names of the columns of its table, and the name of its process.
+fn named<'py>(py: Python<'py>, finding: &Finding, processes: &BTreeMap<u64, String>) -> PyResult<Bound<'py, PyDict>> {
     let named = PyDict::new(py);
     named.set_item("rule", &finding.rule)?;
     named.set_item("process_id", finding.process_id)?;
+    named.set_item("process", processes.get(&finding.process_id))?;
     named.set_item("verdict", finding.verdict.word())?;
     named.set_item("score", finding.score)?;
     named.set_item("figure", finding.figure)?;
@@ -92,12 +94,18 @@ impl Dataset {
             };
             let one = |key: String| {
                 let recording = dataset.recording(Some(&key))?;
-                Ok((recording.info().trace_id.clone(), followed(&recording)?))
+                let findings = followed(&recording)?;
+                let ids: BTreeSet<u64> = findings.iter().map(|finding| finding.process_id).collect();
+                Ok((recording.info().trace_id.clone(), findings, process_names(&recording, &ids)?))
             };
             keys.into_iter().map(one).collect::<Result<Vec<_>>>()
         })?;
-        let dicts = |all: Vec<Finding>| all.iter().map(|finding| named(py, finding)).collect::<PyResult<Vec<_>>>();
-        found.into_iter().map(|(key, all)| Ok((key, dicts(all)?))).collect()
+        let mut explained = Vec::new();
+        for (key, findings, processes) in found {
+            let dicts = findings.iter().map(|finding| named(py, finding, &processes)).collect::<PyResult<_>>()?;
+            explained.push((key, dicts));
+        }
+        Ok(explained)
     }
 
     /// A recording as one HTML page. Ctrl+C ends it.

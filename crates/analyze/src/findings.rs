@@ -33,7 +33,7 @@ use self::picture::Picture;
 use super::HeldTexts;
 use super::lifetime::{Lifetime, found_lifetimes};
 use super::rows::each_row;
-pub use explained::{Explanation, tables as explained_tables};
+pub use explained::{Explanation, process_names, tables as explained_tables};
 pub use judge::{Finding, Input};
 pub use rule::{Evidence, Example, Rule};
 pub use score::{INFO, WARNING, score};

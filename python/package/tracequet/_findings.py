@@ -10,11 +10,13 @@ from ._table import Source, Table
 
 class Finding(NamedTuple):
     """What a rule says of a recording, or of a process in it: a row of the table `finding`, which describes the fields;
-    and the title and advice of the rule, and whether it is about the recording and not about the program."""
+    with the name of the process, the title and advice of the rule, and whether it is about the recording and not about
+    the program."""
 
     trace_id: str
     rule: str
     process_id: int
+    process: Optional[str]
     verdict: str
     score: Optional[float]
     figure: Optional[float]

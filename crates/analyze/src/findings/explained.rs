@@ -39,19 +39,26 @@ tracequet_dataset::row! {
     struct Process of process { process_id, name }
 }
 
+/// The names of those of some processes that have one.
+pub fn process_names(recording: &Recording<'_>, ids: &BTreeSet<u64>) -> Result<BTreeMap<u64, String>> {
+    let mut names = BTreeMap::new();
+    if recording.has::<Process<'_>>() {
+        recording.each::<Process<'_>>(|row| {
+            if !row.name.is_empty() && ids.contains(&row.process_id) {
+                names.insert(row.process_id, row.name.to_owned());
+            }
+            Ok(())
+        })?;
+    }
+    Ok(names)
+}
+
 impl Explained {
     /// The findings of a recording; those about some processes, and about the recording, where that is asked for.
     fn of(recording: &Recording<'_>, asked: &[String]) -> Result<Explained> {
-        let (mut findings, mut processes) = (followed(recording)?, BTreeMap::new());
+        let mut findings = followed(recording)?;
         let ids: BTreeSet<u64> = findings.iter().map(|finding| finding.process_id).collect();
-        if recording.has::<Process<'_>>() {
-            recording.each::<Process<'_>>(|row| {
-                if !row.name.is_empty() && ids.contains(&row.process_id) {
-                    processes.insert(row.process_id, row.name.to_owned());
-                }
-                Ok(())
-            })?;
-        }
+        let processes = process_names(recording, &ids)?;
         let bare = |name: &str| name.to_lowercase().trim_end_matches(".exe").to_owned();
         let is_it = |id: u64, asked: &str| {
             id.to_string() == asked || processes.get(&id).is_some_and(|name| bare(name) == bare(asked))
