@@ -212,7 +212,7 @@ impl Heap<'_> {
         let graph = self.graph;
         let Snapshot { gc_id, gc_number, start_ns, complete, .. } = graph.snapshot;
         out.line(format!(
-            "Heap in collection {gc_id} (number {gc_number} of the runtime) at {} s: {} of {} in all, {}, {}",
+            "Heap in GC #{gc_number} (gc_id {gc_id}) at {} s: {} of {} in all, {}, {}",
             moment(start_ns),
             counted(graph.len().into(), "object", "objects"),
             size(graph.size_bytes()),

@@ -265,7 +265,7 @@ fn answer(rows: &[GroupRow], args: &LifetimesArgs) -> Lifetimes {
         ("allocated_bytes", "allocated"),
         ("survived_first_bytes", "survived"),
         ("promoted_bytes", "promoted"),
-        ("died_old_bytes", "died old"),
+        ("died_old_bytes", "died gen2+"),
         ("alive_bytes", "alive"),
         ("unknown_bytes", "unknown"),
         ("life_collections_median", "gcs"),
@@ -282,13 +282,13 @@ fn change_answer(rows: &[ChangeRow], args: &LifetimesArgs) -> Lifetimes {
     let of_base = [
         ("allocated_bytes", "allocated"),
         ("survived_first_bytes", "survived"),
-        ("died_old_bytes", "died old"),
+        ("died_old_bytes", "died gen2+"),
         ("alive_bytes", "alive"),
     ];
     let of_now = [
         ("allocated_bytes", "now allocated"),
         ("survived_first_bytes", "survived"),
-        ("died_old_bytes", "died old"),
+        ("died_old_bytes", "died gen2+"),
         ("alive_bytes", "alive"),
     ];
     let columns = [columns_of(1, &of_base), columns_of(2, &of_now)].concat();

@@ -162,10 +162,14 @@ const SUBJECTS: &[Subject] = &[
     Subject { title: "processor", figures: &["cpu"], needs: &["samples"] },
     Subject { title: "exceptions", figures: &["exception"], needs: &["exceptions"] },
     Subject { title: "locks and waits", figures: &["contention", "wait"], needs: &["contentions", "waits"] },
-    Subject { title: "thread pool", figures: &["threadpool"], needs: &["workers", "adjustments", "work_items"] },
-    Subject { title: "requests", figures: &["request"], needs: &["server_requests", "client_requests"] },
+    Subject {
+        title: "thread pool",
+        figures: &["threadpool"],
+        needs: &["workers", "adjustments", "work_items", "pool_counters"],
+    },
+    Subject { title: "requests", figures: &["request"], needs: &["server_requests", "client_requests", "connections"] },
     Subject { title: "activities and queries", figures: &["activity"], needs: &["queries"] },
-    Subject { title: "compilations", figures: &["jit"], needs: &["compilations"] },
+    Subject { title: "compilations", figures: &["jit"], needs: &["compilations", "assembly_loads"] },
     Subject { title: "counters", figures: &["counter"], needs: &[] },
 ];
 

@@ -567,7 +567,7 @@ fn two_recordings_are_compared_by_method_and_type() {
     let same = rows(&["lifetimes", now, "--base", now]);
     assert!(!same.is_empty() && same.iter().all(|row| row["base"] == row["now"]));
     let (_, text, _) = program(&["lifetimes", now, "--base", base]);
-    assert!(text.contains("Lifetimes.MakeDies2") && text.contains("died old"), "{text}");
+    assert!(text.contains("Lifetimes.MakeDies2") && text.contains("died gen2+"), "{text}");
     let (code, _, error) = program(&["lifetimes", now, "--since", "2", "--at", "1"]);
     assert!(code == 1 && error.contains("before --at"), "{code} {error}");
     let (_, text, _) = program(&["lifetimes", now, "--since", "0.2"]);

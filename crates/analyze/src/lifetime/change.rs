@@ -18,7 +18,7 @@ pub struct ChangeRow {
     pub now: Sums,
 }
 
-/// The groups of two recordings, those first whose bytes changed most: bytes that died old or are alive at the end, and
+/// The groups of two recordings, those first whose bytes changed most: bytes that died in gen 2, LOH or POH or are alive at the end, and
 /// then those allocated. Both have to be made with the same [`By`](super::By).
 pub fn changes(base: Vec<GroupRow>, now: Vec<GroupRow>) -> Vec<ChangeRow> {
     let mut all: BTreeMap<Group, [Sums; 2]> = BTreeMap::new();
