@@ -65,6 +65,8 @@ pub(super) struct Picture {
     pub(super) sites: Sites,
     pub(super) collections: Collections,
     pub(super) processes: BTreeMap<u64, Process>,
+    /// Threads that began during the recording, by process. A kernel has those of processes without a runtime, too.
+    started: Map<u64, BTreeSet<u64>>,
     texts: Texts,
 }
 
@@ -304,7 +306,7 @@ const SUMMED: &[Summed] = &[
     by_process!(WorkItem, work_item),
     by_process!(Compilation, compilation),
     by_process!(Activity, activity),
-    by_process!(Thread, thread),
+    summed!(Thread, thread),
     by_process!(Counter, counter),
     by_process!(Finalized, finalized),
     by_process!(Handle, handle),
@@ -329,6 +331,7 @@ impl Picture {
             sites: Sites::default(),
             collections: Collections::default(),
             processes: BTreeMap::new(),
+            started: Map::default(),
             texts: Texts::new(MOST_TEXT),
         })
     }
@@ -394,6 +397,16 @@ impl Picture {
             thrown.count += 1;
             thrown.caught += u64::from(row.catch_count > 0);
             thrown.catcher = if catcher > 0 { catcher } else { thrown.catcher };
+        }
+    }
+
+    fn thread(&mut self, row: &Thread<'_>) {
+        let is_new = row.start_ts_ns.unwrap_or(row.first_ts_ns) > START_NS;
+        if is_new
+            && let Some(started) = entry(&mut self.started, row.process_id, MOST_PROCESSES)
+            && started.len() < MOST_ROWS
+        {
+            started.insert(row.thread_id);
         }
     }
 
@@ -478,6 +491,9 @@ impl Picture {
                 self.processes.entry(id).or_default();
             }
         }
+        for (id, started) in std::mem::take(&mut self.started) {
+            self.processes.entry(id).and_modify(|process| process.started = started);
+        }
         self.collections.finish();
     }
 
@@ -550,12 +566,6 @@ impl Process {
         };
         if let Some(sum) = entry(by_site, row.callsite_id, MOST_KEYS) {
             *sum = sum.saturating_add(count);
-        }
-    }
-
-    fn thread(&mut self, row: &Thread<'_>) {
-        if row.start_ts_ns.unwrap_or(row.first_ts_ns) > START_NS && self.started.len() < MOST_ROWS {
-            self.started.insert(row.thread_id);
         }
     }
 
