@@ -27,6 +27,8 @@ const CALLBACKS: [Guid; 11] = [
     Guid::new(0x42350846_AAED_47F7_B128_FD0C98881CDE),
 ];
 
+/// One function for all slots, also where a crate is optimised: a copy in each codegen unit would have another address.
+#[inline(never)]
 extern "system" fn nothing() -> Hr {
     S_OK
 }
@@ -62,11 +64,13 @@ fn factory() -> This {
 }
 
 /// Objects live as long as the process.
+#[inline(never)]
 extern "system" fn add_ref(_: This) -> u32 {
     2
 }
 
 /// See [`add_ref`].
+#[inline(never)]
 extern "system" fn release(_: This) -> u32 {
     1
 }
