@@ -22,7 +22,7 @@ QUESTIONS = [
     ["diff", "--baseline", "run=1", "--new", "run=2", "--json"],
     ["survived", *SURVIVOR],
     ["survived", *SURVIVOR, "--json"],
-    ["cohorts", "--trace", "gc-churn", "--csv"],
+    ["cohorts", "--trace", "gc-churn", "--format", "csv"],
     ["cohorts", "--trace", "gc-churn"],
     ["export", "--trace", "stacks", "--format", "folded", "--by-thread"],
     ["export", "--trace", "stacks", "--format", "firefox"],
@@ -66,7 +66,7 @@ def test_a_dataset_of_one_recording_answers_alike(s3, bucket, tmp_path):
     stored, local = f"{bucket.address}/one", tmp_path / "one"
     for lake in (stored, local):
         s3("convert", GIVEN[0], "-o", lake)
-    for question in [["stats"], ["survived", *SURVIVOR[:3]], ["cohorts", "--csv"], ["dataset", "list"], ["dataset", "verify"]]:
+    for question in [["stats"], ["survived", *SURVIVOR[:3]], ["cohorts", "--format", "csv"], ["dataset", "list"], ["dataset", "verify"]]:
         ours, theirs = answer(s3, question, stored, tmp_path), answer(s3, question, local, tmp_path)
         assert ours == theirs and ours[0] == 0, question
 
@@ -86,7 +86,7 @@ def test_figures_without_their_table_are_made_of_the_others(s3, bucket, tmp_path
                             for said in (ours, answer(s3, ["stats", "--json"], whole, tmp_path)))
     assert {"gc.count", "gc.pause.p99", "allocation.bytes"} <= {name for _, name in figures}
     assert all(all_figures[key] == value for key, value in figures.items())
-    assert "there are no figures of finding, cpu_sample, " in ours[2], ours[2]
+    assert "there are no metrics of finding, cpu_sample, " in ours[2], ours[2]
 
 
 def test_recordings_with_and_without_that_table_stand_side_by_side(s3, bucket, tmp_path):

@@ -35,7 +35,7 @@ impl Default for Options {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Difference {
-    /// The divisor of the amounts of [`Row::change`].
+    /// The divisor of amounts where they change.
     pub per: Per,
     /// CPU, allocations, exceptions, locks, waits.
     pub sections: Vec<Section>,
