@@ -10,6 +10,7 @@ use super::check::CheckArgs;
 use super::cohorts::CohortsArgs;
 use super::dataset::DatasetArgs;
 use super::diff::DiffArgs;
+use super::egress::EgressArgs;
 use super::explain::ExplainArgs;
 use super::export::ExportArgs;
 use super::heap::HeapArgs;
@@ -189,6 +190,13 @@ pub enum Command {
         after_help = SCHEMA_EXAMPLES
     )]
     Schema(SchemaArgs),
+    /// Store tables for dotnet-monitor, as one of its egress extensions
+    #[command(
+        alias = "Egress",
+        long_about = "Stores the tables of what dotnet-monitor collects, as one of its egress extensions: dotnet-monitor starts it with \
+            its settings and a recording as standard input. docs/FLEETS.md has the settings."
+    )]
+    Egress(EgressArgs),
     /// Print completions for a shell, or a manual page
     #[command(hide = true, after_help = GENERATE_EXAMPLES)]
     Generate(GenerateArgs),

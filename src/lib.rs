@@ -16,6 +16,7 @@ mod convert;
 mod dataset;
 mod diff;
 mod diff_report;
+mod egress;
 mod explain;
 mod export;
 mod failure;
@@ -82,6 +83,7 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Lifetimes(args) => lifetimes::run(&args),
         Command::Cohorts(args) => cohorts::run(&args),
         Command::Schema(args) => schema::run(&args),
+        Command::Egress(args) => egress::run(&args),
         Command::Generate(args) => generate::run(&args),
     };
     match result {

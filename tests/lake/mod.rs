@@ -2,6 +2,7 @@
 
 pub mod compaction;
 mod damaged;
+mod egress;
 mod empty_tables;
 mod entries;
 mod labels;

@@ -249,6 +249,7 @@ fn commands_in_the_documents_exist() {
         "lifetimes",
         "heap",
         "diff",
+        "egress",
         "explain",
         "export",
         "schema",
