@@ -224,7 +224,7 @@ fn a_full_disk_in_mid_batch_costs_the_recordings_that_had_no_room() {
         undisturbed.args(["convert", "--quiet", "--append"]).args(how).arg(&recordings).arg("-o").arg(&expected);
         assert_eq!(undisturbed.output().unwrap().status.code(), Some(0));
         let (mut refused, mut partly) = (0, 0);
-        for kb in [64, 500, 900, 20_000] {
+        for kb in [64, 500, 900, 1_300, 20_000] {
             let script = format!(
                 "add() {{ \"$TRACEQUET\" convert --quiet --append {what} --jobs 2 {recordings:?} -o \"$SMALL/lake\"; }}\n\
                  add; echo \"code $?\"; ls -A \"$SMALL/lake\" | grep 'tracequet-\\|packed.'\n\
