@@ -69,7 +69,7 @@ if (isMainThread) {
   worker.on('exit', () => {
     clearTimeout(clock);
     console.log(`damaged recordings end by themselves: ${Object.entries(codes).map(([code, times]) => `${times} with exit code ${code}`).join(', ')}`);
-    // Both kinds were among them: those that are read in part, and those that are none.
+    // Both kinds of results were among them: recordings that are read in part, and files that are refused.
     if (!codes[0] || !codes[1]) fail('too few kinds of damage');
   });
   wait();

@@ -143,7 +143,7 @@ fs.writeFileSync(file('foreign.nettrace'), 'no recording');
 await drop(['foreign.nettrace']);
 await until(done, 'a foreign file');
 assert.match(await evaluate('failed.textContent'), /foreign\.nettrace[^]*In a terminal: tracequet report foreign\.nettrace -o foreign\.html/);
-// So does a run that needs more memory than there is: none for files.
+// So does a run that needs more memory than there is: files get no memory here.
 await evaluate(`window.Whole = Worker; window.Worker = class extends Whole {
   constructor() {
     const text = element('worker').textContent.replace('chunk = new Uint8Array(length)', 'throw new RangeError()');

@@ -42,7 +42,7 @@ impl ColorArg {
     }
 }
 
-/// How many columns a table on standard output may have: those that `COLUMNS` says, else those of the terminal, else
+/// Width of a table on standard output, in columns of the terminal: those that `COLUMNS` says, else those of the terminal, else
 /// 80.
 fn width() -> usize {
     let terminal = || terminal_size::terminal_size_of(std::io::stdout());

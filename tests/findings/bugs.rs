@@ -133,7 +133,7 @@ fn warnings_are_never_cut_off() {
     let text = std::fs::read_to_string(&manifest).unwrap();
     let now = format!("\"schema_version\": {}", tracequet::dataset::table::schema::SCHEMA_VERSION);
     std::fs::write(&manifest, text.replace("\"schema_version\": 11", &now)).unwrap();
-    // Its frames lack a column: they are left out, as with --tables.
+    // The dataset is older, and its frames lack a column: the table is left out, as with --tables.
     std::fs::remove_file(dataset.join("frame.parquet")).unwrap();
     let text = run(&["explain", dataset.to_str().unwrap()]).out;
     assert!(text.contains(": 4 warnings") && count(&text, "WARNING ") == 4, "{text}");
@@ -254,7 +254,7 @@ fn the_evidence_of_each_finding_is_a_query_that_runs() {
     crate::dataset::readers::run(&python, "findings.py", &[out, one]);
 }
 
-/// What was recorded is summed up above the findings, and what was not is named: the same sentences in text, JSON and on the page.
+/// The summary above the findings has all that was recorded, and names what was not: the same sentences in text, JSON and on the page.
 #[test]
 fn the_summary_needs_no_rule_and_says_what_was_not_recorded() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");

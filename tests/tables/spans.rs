@@ -18,14 +18,14 @@ fn spans() -> Dataset {
     dataset("spans/spans.nettrace.zst")
 }
 
-/// What the program wrote down of one kind, without the kind.
-fn told(what: &str) -> Vec<Value> {
+/// The lines of one kind that the program wrote down, without the kind.
+fn written_down(what: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/spans/spans.truth.jsonl");
     let text = std::fs::read_to_string(path).expect("what the program says");
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
-    let told: Vec<Value> = lines.filter(|line| line["what"] == what).collect();
-    assert!(!told.is_empty(), "nothing of {what}");
-    told
+    let found: Vec<Value> = lines.filter(|line| line["what"] == what).collect();
+    assert!(!found.is_empty(), "the program wrote no line of {what}");
+    found
 }
 
 /// A text of a column; null of an empty one.
@@ -47,7 +47,7 @@ fn spans_have_the_ids_that_the_program_gave_them() {
         ["name", "w3c_trace_id", "span_id", "parent_span_id"].map(|column| activities.texts(column));
     let row =
         |at: usize| json!({"name": names[at], "trace": traces[at], "span": ids[at], "parent": text(&parents[at])});
-    assert_eq!(sorted((0..activities.rows()).map(row).collect()), sorted(told("span")));
+    assert_eq!(sorted((0..activities.rows()).map(row).collect()), sorted(written_down("span")));
     assert!(activities.signed("end_ts_ns").iter().all(Option::is_some));
 }
 
@@ -68,7 +68,7 @@ fn a_message_is_one_row_whichever_forms_were_recorded() {
             "trace": text(&traces[at]), "span": text(&ids[at]),
         })
     };
-    assert_eq!(sorted((0..logs.rows()).map(row).collect()), sorted(told("log")));
+    assert_eq!(sorted((0..logs.rows()).map(row).collect()), sorted(written_down("log")));
     let named = column("event_name").iter().filter(|name| *name == "Slow").count();
     assert_eq!(named, 6);
 }
@@ -81,7 +81,7 @@ fn an_allocation_is_at_the_statement_that_the_metadata_says() {
     let (tokens, offsets, frame_of) =
         (frames.numbers("method_token"), frames.optional("il_offset"), sites.numbers("frame_id"));
     let (mut before, mut found) = (-1, 0);
-    for place in told("newarr") {
+    for place in written_down("newarr") {
         let at = place["il_offset"].as_i64().unwrap();
         for site in types.iter().zip(&callsites).filter(|(name, _)| *name == &place["type"]).map(|(_, site)| *site) {
             let frame = frame_of[site as usize - 1] as usize - 1;
