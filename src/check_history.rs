@@ -1,9 +1,10 @@
 //! `tracequet check --history`: where metrics stepped.
 
 use tracequet::analyze::check::{FALSE_STEPS, History};
+use tracequet::analyze::diff::color_of;
 use tracequet::analyze::metrics::Names;
 use tracequet::analyze::present::units::counted;
-use tracequet::analyze::present::{Amount, Answer, Cell, Color, Document, Table, Unit, numbers, table, words};
+use tracequet::analyze::present::{Amount, Answer, Cell, Document, Table, Unit, numbers, table, words};
 
 use super::stats::cell_of;
 
@@ -33,16 +34,16 @@ impl Answer for Shown {
     fn rows(&self) -> Table {
         let steps = &self.history.steps;
         let names = Names::of(steps.iter().map(|step| step.metric.as_str()));
-        table!("history", steps, |step| color step.is_worse.map(|is_worse| if is_worse { Color::Red } else { Color::Green }), {
+        table!("history", steps, |step| color color_of(step.toward), {
             words("from", "The first value of the label, or recording, behind the step").key("at") => Cell::text(&step.at),
             words("start", "When its first recording began").key("start") => Cell::text(&step.start),
             words("metric", "").key("metric") => Cell::text(&names.shown(&step.metric)),
             numbers("before", "The median before").key("before") => cell_of(&step.metric, step.before),
             numbers("after", "The median from there to the next step").key("after") => cell_of(&step.metric, step.after),
             numbers("change", "") => Cell::change_from(step.before, step.after),
-            words("", "Whether it is a change for the worse").key("direction") =>
-                Cell::optional(step.is_worse.map(|is_worse| if is_worse { "worse" } else { "better" })),
-            numbers("runs", "How many runs both medians are of") =>
+            words("", "Whether the metric became worse or better").key("direction") =>
+                Cell::optional(Some(step.toward).filter(|toward| *toward != "other")),
+            numbers("runs", "The numbers of runs that the medians are of") =>
                 Cell::words(format!("{} / {}", step.runs[0], step.runs[1])),
             numbers("p", "At most the probability of such a step by chance").key("chance") => Cell::chance(step.chance),
             words("note", "").key("incomparable") => Cell::optional(step.incomparable.as_deref()),

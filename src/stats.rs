@@ -282,10 +282,10 @@ struct Row {
 }
 
 /// The figures in the order of the definitions. Of several by names there is no row when there are none.
-fn rows(runs: &[Run]) -> Vec<Row> {
+fn rows<'r>(runs: impl IntoIterator<Item = &'r Run>) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
-    for metric in runs.iter().flat_map(|run| &run.metrics) {
+    for metric in runs.into_iter().flat_map(|run| &run.metrics) {
         let has_keys = definition_of(&metric.name).ok().flatten().is_some_and(|definition| definition.has_keys());
         if metric.value.is_none() && has_keys {
             continue;
@@ -307,16 +307,16 @@ fn rows(runs: &[Run]) -> Vec<Row> {
 /// The metrics of runs in Bencher's format (bencher.dev, Bencher Metric Format): for each value of a label the median of each
 /// metric, the least and the most of its runs. Metrics by names, as types, are left out: a measure is there for each.
 fn bencher(runs: &[Run], label: &str) -> serde_json::Value {
-    let mut benchmarks: BTreeMap<&str, Vec<Run>> = BTreeMap::new();
+    let mut benchmarks: BTreeMap<&str, Vec<&Run>> = BTreeMap::new();
     for run in runs.iter().filter(|run| !run.is_failed) {
-        benchmarks.entry(run.labels.get(label).map_or(label, String::as_str)).or_default().push(run.clone());
+        benchmarks.entry(run.labels.get(label).map_or(label, String::as_str)).or_default().push(run);
     }
     let measure = |row: Row| {
         let value = median(&row.values).filter(|value| value.is_finite() && !row.name.contains('['))?;
         let [least, most] = [f64::min, f64::max].map(|of| row.values.iter().copied().fold(value, of));
         Some((row.name, serde_json::json!({"value": value, "lower_value": least, "upper_value": most})))
     };
-    let measures = |runs: Vec<Run>| rows(&runs).into_iter().filter_map(measure).collect::<serde_json::Map<_, _>>();
+    let measures = |runs: Vec<&Run>| rows(runs).into_iter().filter_map(measure).collect::<serde_json::Map<_, _>>();
     benchmarks.into_iter().map(|(name, runs)| (name.to_owned(), serde_json::Value::Object(measures(runs)))).collect()
 }
 

@@ -1,6 +1,6 @@
 //! A dataset that `convert` wrote.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
@@ -95,8 +95,8 @@ impl Dataset {
             let one = |key: String| {
                 let recording = dataset.recording(Some(&key))?;
                 let findings = followed(&recording)?;
-                let ids: BTreeSet<u64> = findings.iter().map(|finding| finding.process_id).collect();
-                Ok((recording.info().trace_id.clone(), findings, process_names(&recording, &ids)?))
+                let processes = process_names(&recording, &findings)?;
+                Ok((recording.info().trace_id.clone(), findings, processes))
             };
             keys.into_iter().map(one).collect::<Result<Vec<_>>>()
         })?;

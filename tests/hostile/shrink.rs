@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use crate::hostile::resync::long;
-use crate::support::program::Run;
+use crate::support::program::{Run, command};
 use crate::support::writer::Form;
 
 /// Runs the program and cuts a file as soon as it is mapped; the output, unless the file was read before it was cut.
@@ -13,14 +13,7 @@ fn shrunk(path: &Path, bytes: &[u8], arguments: &[&OsStr]) -> Option<Run> {
     let name = path.file_name().expect("a name").to_str().expect("text");
     std::fs::write(path, bytes).expect("room");
     let piped = Stdio::piped;
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tracequet"))
-        .args(arguments)
-        // Otherwise a sentence that is looked for has the end of a line where the name of the folder is long.
-        .env("COLUMNS", "1000")
-        .stdout(piped())
-        .stderr(piped())
-        .spawn()
-        .expect("it runs");
+    let mut child = command(&[]).args(arguments).stdout(piped()).stderr(piped()).spawn().expect("it runs");
     let maps = format!("/proc/{}/maps", child.id());
     while child.try_wait().expect("a child").is_none() {
         if std::fs::read_to_string(&maps).is_ok_and(|maps| maps.contains(name)) {

@@ -18,7 +18,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
     sorted.get(middle.checked_sub(1)?).map(|lower| f64::midpoint(*lower, upper))
 }
 
-/// Whether so many runs can show a difference at all: four on each side, or more on one where there are fewer on the
+/// Whether `a` runs on one side and `b` on the other can show a difference at all: four on each side, or more on one where there are fewer on the
 /// other.
 pub fn can_tell(a: usize, b: usize) -> bool {
     least_chance(a, b) <= CHANCE
@@ -46,7 +46,7 @@ pub fn tails(a: &[f64], b: &[f64]) -> Option<[f64; 2]> {
     if a.is_empty() || b.is_empty() {
         return None;
     }
-    let doubled = doubled_ranks(a, b);
+    let doubled = doubled_ranks(&[a, b].concat());
     let own: usize = doubled.iter().take(a.len()).sum();
     Some(if doubled.len() <= EXACT { exact(&doubled, a.len(), own) } else { normal(&doubled, a.len(), own) })
 }
@@ -97,7 +97,7 @@ fn thinned(values: &[f64]) -> Vec<f64> {
     (0..MOST).filter_map(|n| sorted.get(n * (sorted.len() - 1) / (MOST - 1)).copied()).collect()
 }
 
-/// How many of the sorted differences of `n` and `m` runs lie outside of the interval on each side, and the one that is
+/// The number of sorted differences of `n` and `m` runs that lie outside of the interval on each side, with the one at
 /// its end.
 fn rank_outside(n: usize, m: usize, chance: f64) -> usize {
     if n + m > EXACT {
@@ -118,7 +118,7 @@ fn rank_outside(n: usize, m: usize, chance: f64) -> usize {
         .count()
 }
 
-/// How many runs each of two sets needs to show a difference with probability 0.8, where differences of chance are
+/// The number of runs that each of two sets needs to show a difference with probability 0.8, where differences of chance are
 /// found with probability `chance`, by the spread of these runs. `None` when they do not differ, or have no spread.
 ///
 /// Source: G. E. Noether, Sample size determination for some common nonparametric tests, 1987, for values that are
@@ -137,9 +137,8 @@ pub fn runs_needed(a: &[f64], b: &[f64], chance: f64) -> Option<u32> {
 }
 
 /// Twice the rank of each value among all, so that shared ranks are whole numbers.
-fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
-    let all: Vec<f64> = a.iter().chain(b).copied().collect();
-    let mut sorted = all.clone();
+pub(crate) fn doubled_ranks(values: &[f64]) -> Vec<usize> {
+    let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let rank = |value: &f64| {
         let less = sorted.partition_point(|other| other < value);
@@ -147,7 +146,7 @@ fn doubled_ranks(a: &[f64], b: &[f64]) -> Vec<usize> {
         // The mean of the places less + 1 to less + same, doubled.
         2 * less + same + 1
     };
-    all.iter().map(rank).collect()
+    values.iter().map(rank).collect()
 }
 
 fn exact(doubled: &[usize], chosen: usize, own: usize) -> [f64; 2] {
@@ -260,7 +259,7 @@ mod tests {
         let a: Vec<f64> = (0..20).map(f64::from).collect();
         let shifted = |by: f64, count: usize| a.iter().take(count).map(|n| n + by).collect::<Vec<_>>();
         // Both ways of counting agree where both can be taken.
-        let doubled = doubled_ranks(&a, &shifted(4.5, 20));
+        let doubled = doubled_ranks(&[a.as_slice(), &shifted(4.5, 20)].concat());
         let own = doubled.iter().take(20).sum();
         for (exact, normal) in exact(&doubled, 20, own).into_iter().zip(normal(&doubled, 20, own)) {
             assert!((exact - normal).abs() < 0.005, "{exact} {normal}");

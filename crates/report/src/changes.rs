@@ -179,7 +179,7 @@ fn head(per: Per, all: &Compared) -> String {
     out
 }
 
-/// The rows of a table that a page has room for, with a note where there are more; nothing where it has none.
+/// The rows of a table that a page has room for, with a note where there are more; `None` without rows.
 fn part(table: Table, label: &str, one: &str, many: &str) -> Option<String> {
     let table = table.first(MAX_ROWS);
     let first = || note(&format!("The first {MAX_ROWS} of {}.", counted(table.len() as u64, one, many)));

@@ -159,7 +159,7 @@ fn step(out: &mut String, head: &str, html: &str) {
     write!(out, "<br><span class=\"step\">{head}:</span> {html}").ok();
 }
 
-/// What the rules found, each with a link to its evidence among the parts, and its command for a recording of this
+/// The findings, each with a link to its evidence among the parts, and its command for a recording of this
 /// name. `None` when no rule says anything.
 pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts, name: &str) -> Result<Option<String>> {
     let found = followed(recording)?;

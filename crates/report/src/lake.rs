@@ -47,7 +47,7 @@ fn title(name: &str) -> String {
     }
 }
 
-/// The page of one recording of a dataset, or of all where it has several and none is chosen; with a text at its top,
+/// The page of one recording of a dataset, or of all its recordings when it has several and no key is given; with a text at its top,
 /// and the heap dump that its conversion kept. `input` is where the dataset is.
 pub fn page_of(
     dataset: &Dataset,

@@ -4,7 +4,7 @@ use tracequet_analyze::present::units::{count, counted, duration};
 use tracequet_analyze::present::{Cell, numbers, table, words};
 use tracequet_analyze::subjects::pauses::{self, Pauses};
 use tracequet_analyze::subjects::pool::percentile;
-use tracequet_analyze::subjects::requests::{Asked, CLIENT, Kind, SERVER, route, spent};
+use tracequet_analyze::subjects::requests::{Asked, CLIENT, SERVER, route, source, sources, spent};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
@@ -12,10 +12,6 @@ use crate::document::{note, rows_note};
 use crate::read::{span, word};
 use crate::subjects::Groups;
 use crate::timeline::{Highest, Line, Series};
-
-tracequet_dataset::row! {
-    struct Reported of activity { provider_name, name, start_fields, end_fields }
-}
 
 tracequet_dataset::row! {
     struct Request of activity {
@@ -37,48 +33,9 @@ tracequet_dataset::row! {
 /// Requests that came in, and those of HttpClient, with their sources.
 const SIDES: [(&str, [(&str, &str); 3]); 2] = [("server", SERVER), ("client", CLIENT)];
 
-/// The side of a request and the place of its source among those of the side. A request is a row for each source.
-fn source(provider: &str, name: &str) -> Option<(usize, usize)> {
-    match Kind::of(provider, name, false) {
-        Kind::Request(place) => Some((0, place)),
-        Kind::Call(place) => Some((1, place)),
-        _ => None,
-    }
-}
-
-/// The sources of requests on each side.
-#[derive(Clone, Copy, Debug, Default)]
-struct Source {
-    rows: u64,
-    says_route: bool,
-}
-
-/// Of each side the source whose requests are shown: of those that say the route the one that has most; of two with as
-/// many the better one.
-fn sources(recording: &Recording<'_>) -> Result<[Option<usize>; 2]> {
-    let mut found = [[Source::default(); 3]; 2];
-    recording.each_recorded::<Reported<'_>>(|row| {
-        let place = source(row.provider_name, row.name);
-        let Some(of) = place.and_then(|(side, place)| found.get_mut(side)?.get_mut(place)) else { return };
-        of.rows += 1;
-        if !of.says_route && of.rows <= MAX_LOOKED_AT {
-            let [start, end] = [row.start_fields, row.end_fields].map(Option::unwrap_or_default);
-            of.says_route = !route(start, end).is_empty();
-        }
-    })?;
-    Ok(found.map(|of_side| {
-        let reported = of_side.iter().enumerate().filter(|(_, of)| of.rows > 0);
-        let best = reported.min_by_key(|(place, of)| (!of.says_route, std::cmp::Reverse(of.rows), *place));
-        best.map(|(place, _)| place)
-    }))
-}
-
 /// Durations that are held for percentiles, and requests that are listed.
 const MAX_DURATIONS: usize = 4 << 20;
 const MAX_SLOWEST: usize = 30;
-
-/// Requests of a source in which a route is looked for.
-const MAX_LOOKED_AT: u64 = 100;
 
 #[derive(Debug, Default)]
 struct Route {

@@ -95,7 +95,7 @@ impl<const SIDES: usize> Default for Tree<SIDES> {
 }
 
 impl<const SIDES: usize> Tree<SIDES> {
-    /// How many nodes there are, with the root.
+    /// The number of nodes, with the root.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -168,7 +168,7 @@ impl<const SIDES: usize> Tree<SIDES> {
             shares.map(|(part, all)| *part as f64 / *all as f64).fold(0.0, f64::max)
         };
         let of = |place: u32| node(place).map_or((0, 0), |node| (node.parent, (share(&node.sums) * WHOLE) as u64));
-        // A weight is a whole number, so that of few samples none is too small.
+        // A weight is a whole number: where there are few samples, all nodes are kept.
         let least = self.all.iter().filter(|all| **all > 0).map(|all| {
             let all = *all as f64;
             (all * MIN_SHARE).floor().max(1.0) / all
@@ -212,7 +212,7 @@ struct Kept {
     left_out: u64,
 }
 
-/// The largest nodes of a tree: at most so many beside the root, and of this size at least. `of` has the caller and the size of a
+/// The largest nodes of a tree: at most `most` beside the root, each of at least the size `least`. `of` has the caller and the size of a
 /// node; a caller stands before what it calls and is at least as large, so that it is kept with it.
 fn kept(count: usize, of: impl Fn(u32) -> (u32, u64), least: u64, most: usize) -> Kept {
     let mut by_size: Vec<u32> = (1..count as u32).collect();

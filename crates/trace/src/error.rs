@@ -7,7 +7,7 @@ mod unseen;
 
 use std::path::PathBuf;
 
-pub use cut::cut;
+pub use cut::{beginning, cut};
 pub use nearest::{did_you_mean, edit_distance, nearest};
 pub use problem::{Problem, ProblemLog, Report, Severity};
 pub use unseen::is_unseen;

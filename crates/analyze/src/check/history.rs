@@ -11,8 +11,9 @@ use tracequet_dataset::error::Result;
 
 use super::fingerprint::incomparable;
 use super::run::{Figure, Run};
-use crate::metrics::{Better, definition_of};
-use crate::samples::{mann_whitney, median};
+use super::toward;
+use crate::metrics::definition_of;
+use crate::samples::{doubled_ranks, mann_whitney, median};
 
 /// In a series without a step, one is found with at most this probability.
 pub const FALSE_STEPS: f64 = 0.001;
@@ -44,8 +45,8 @@ pub struct MetricStep {
     pub runs: [usize; 2],
     /// At most the probability of such a step in a series without one.
     pub chance: f64,
-    /// Whether the step is a change for the worse. `None` for a metric that is neither good nor bad.
-    pub is_worse: Option<bool>,
+    /// The way that the metric went: `worse`, `better`, or `other` for a metric that is neither good nor bad.
+    pub toward: &'static str,
     /// Why runs before and behind the step are not comparable, as another runtime.
     pub incomparable: Option<String>,
 }
@@ -56,9 +57,9 @@ pub struct MetricStep {
 pub struct History {
     /// The newest first, of those the largest.
     pub steps: Vec<MetricStep>,
-    /// How many metrics were looked at.
+    /// The number of metrics that were looked at.
     pub metrics: usize,
-    /// How many runs, or values of the label.
+    /// The number of runs, or of values of the label.
     pub points: usize,
 }
 
@@ -89,8 +90,6 @@ pub fn steps(runs: &[Run], by: Option<&str>) -> Result<History> {
             if (new - old).abs() < LEAST_CHANGE * old.abs() {
                 continue;
             }
-            let better = definition_of(metric)?.map_or(Better::Neither, |definition| definition.better);
-            let owned = |point: &Point<'_>| point.runs.iter().copied().cloned().collect::<Vec<_>>();
             found.push(MetricStep {
                 metric: metric.to_owned(),
                 at: point.name.to_owned(),
@@ -99,12 +98,8 @@ pub fn steps(runs: &[Run], by: Option<&str>) -> Result<History> {
                 after: new,
                 runs: [before.len(), behind.len()],
                 chance,
-                is_worse: match better {
-                    Better::Lower => Some(new > old),
-                    Better::Higher => Some(new < old),
-                    Better::Neither => None,
-                },
-                incomparable: incomparable(&owned(point), &owned(last)),
+                toward: toward(definition_of(metric)?, Some(old), Some(new)),
+                incomparable: incomparable(&point.runs, &last.runs),
             });
         }
     }
@@ -159,7 +154,7 @@ fn series<'r>(points: &[Point<'r>]) -> Result<BTreeMap<&'r str, Vec<(usize, f64)
     Ok(all)
 }
 
-/// Where a series is cut, and at most the probability of such a cut in one without a step.
+/// The places where a series is cut, each with a bound on the probability of such a cut in a series without a step.
 pub(super) fn cuts(values: &[f64]) -> Vec<(usize, f64)> {
     let (mut found, mut left) = (Vec::new(), vec![(0, values.len())]);
     while let Some((begin, end)) = left.pop() {
@@ -196,9 +191,9 @@ fn placed(values: &[f64], cuts: &[(usize, f64)], cut: usize) -> (usize, f64) {
     (begin + place, (chance * values.len() as f64).min(1.0))
 }
 
-/// The cut of a series with the least probability by chance: of the whole series, or of so many values on both sides, so
-/// that a level that comes and goes is seen, too. Each test that was made could have been the one, so that the probability
-/// counts as often.
+/// The least probable place of a step in a series. Two kinds of tests are made: of all values before a place against all
+/// behind it, and of 12, 24 or 48 values on each side, which see a level that comes and goes. Any of these tests could have
+/// been the best one by chance, so that its probability is multiplied by their number.
 pub(super) fn best_cut(values: &[f64]) -> Option<(usize, f64)> {
     let whole = ranked(values, 1..values.len()).into_iter().map(|(at, difference)| (at, values.len(), difference));
     let mut all: Vec<(usize, usize, f64)> = whole.collect();
@@ -218,12 +213,12 @@ pub(super) fn best_cut(values: &[f64]) -> Option<(usize, f64)> {
     all.iter().take(CANDIDATES).filter_map(chance).min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// How far the sum of ranks before each of these places is from the one that is expected, in its standard deviation.
+/// For each of these places: the distance of the sum of ranks before it from the expected sum, in standard deviations.
 fn ranked(values: &[f64], places: Range<usize>) -> Vec<(usize, f64)> {
-    let (ranks, all) = (ranks(values), values.len() as f64);
+    let (doubled, all) = (doubled_ranks(values), values.len() as f64);
     let mut own = 0.0;
-    let sums = ranks.iter().enumerate().map(|(place, rank)| {
-        own += rank;
+    let sums = doubled.into_iter().enumerate().map(|(place, doubled)| {
+        own += doubled as f64 / 2.0;
         let n = (place + 1) as f64;
         (place + 1, (own - n * (all + 1.0) / 2.0).abs() / (n * (all - n) * (all + 1.0) / 12.0).sqrt())
     });
@@ -233,16 +228,4 @@ fn ranked(values: &[f64], places: Range<usize>) -> Vec<(usize, f64)> {
 /// The distances of values from their median.
 fn spread(values: &[f64]) -> f64 {
     median(values).map_or(0.0, |middle| values.iter().map(|value| (value - middle).abs()).sum())
-}
-
-/// The rank of each value; equal ones share theirs.
-fn ranks(values: &[f64]) -> Vec<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let rank = |value: &f64| {
-        let less = sorted.partition_point(|other| other < value);
-        let same = sorted.partition_point(|other| other <= value) - less;
-        less as f64 + (same as f64 + 1.0) / 2.0
-    };
-    values.iter().map(rank).collect()
 }

@@ -21,7 +21,7 @@ use crate::samples::can_tell;
 pub struct Options {
     /// The divisor of amounts; `None`: [`Per::Request`] where all recordings have requests, else [`Per::Second`].
     pub per: Option<Per>,
-    /// Changes of at most this part of the base count as none.
+    /// A change of at most this part of the base counts as noise.
     pub noise: f64,
 }
 
@@ -78,13 +78,13 @@ pub struct Compared {
     pub base: Vec<Measured>,
     /// The recordings that are compared with it.
     pub new: Vec<Measured>,
-    /// What changed.
+    /// The differences in sections, findings and metrics.
     pub difference: Difference,
-    /// What changed on the heap; `None` where the heaps are not compared.
+    /// The differences of the heaps; `None` where the heaps are not compared.
     pub heap: Option<HeapChange>,
     /// Why the sides cannot be compared.
     pub incomparable: Option<String>,
-    /// What was left out, and why.
+    /// Sentences on what was left out, with the reasons.
     pub notes: Vec<String>,
     /// Whether something is missing on a side, or the sides cannot be compared.
     pub has_losses: bool,
@@ -155,7 +155,7 @@ fn side<'s>((dataset, wanted): Chosen<'s>, measurer: &mut Measurer) -> Result<Si
     Ok(side)
 }
 
-/// The heaps of both sides; `None`, with the reason among the notes, where a side has none.
+/// The heaps of both sides; `None` where a side has no heap dump, which the notes say.
 fn heap_change(
     base: &[(Recording<'_>, Snapshot)],
     new: &[(Recording<'_>, Snapshot)],

@@ -24,7 +24,7 @@ pub use self::measure::{Measured, Measurer};
 pub use self::metrics::MetricRow;
 pub use self::place::{By, Place};
 pub use self::sections::{Per, Row, Section, Side, Value};
-pub use self::shown::{amount, findings_table, metrics_table, types_table};
+pub use self::shown::{amount, color_of, findings_table, metrics_table, types_table};
 pub use self::sums::{Absent, Subject, Sum};
 pub use crate::check::MetricChange;
 pub use crate::heap::Held;

@@ -57,7 +57,7 @@ impl Absent {
 }
 
 impl Place {
-    /// The own method, or the reason why there is none.
+    /// The own method, or the reason why it is not known.
     fn shown(&self) -> Cell {
         match &self.own_method {
             Some(method) => Cell::text(method),
@@ -158,7 +158,8 @@ fn way(what: &'static str, toward: &'static str) -> String {
     }
 }
 
-fn color_of(what: &str) -> Option<Color> {
+/// The colour of a change, by its word: red for `worse` and `came`, green for `better` and `went`.
+pub fn color_of(what: &str) -> Option<Color> {
     match what {
         "worse" | "came" => Some(Color::Red),
         "better" | "went" => Some(Color::Green),

@@ -39,8 +39,9 @@ tracequet_dataset::row! {
     struct Process of process { process_id, name }
 }
 
-/// The names of those of some processes that have one.
-pub fn process_names(recording: &Recording<'_>, ids: &BTreeSet<u64>) -> Result<BTreeMap<u64, String>> {
+/// The names of the processes that findings are about, by their ids. Processes without a name are left out.
+pub fn process_names(recording: &Recording<'_>, findings: &[Finding]) -> Result<BTreeMap<u64, String>> {
+    let ids: BTreeSet<u64> = findings.iter().map(|finding| finding.process_id).collect();
     let mut names = BTreeMap::new();
     if recording.has::<Process<'_>>() {
         recording.each::<Process<'_>>(|row| {
@@ -58,7 +59,7 @@ impl Explained {
     fn of(recording: &Recording<'_>, asked: &[String]) -> Result<Explained> {
         let mut findings = followed(recording)?;
         let ids: BTreeSet<u64> = findings.iter().map(|finding| finding.process_id).collect();
-        let processes = process_names(recording, &ids)?;
+        let processes = process_names(recording, &findings)?;
         let bare = |name: &str| name.to_lowercase().trim_end_matches(".exe").to_owned();
         let is_it = |id: u64, asked: &str| {
             id.to_string() == asked || processes.get(&id).is_some_and(|name| bare(name) == bare(asked))
@@ -74,7 +75,7 @@ impl Explained {
         Ok(Explained { trace_id, overview, findings, processes })
     }
 
-    /// The process of a finding by its name; by its number where it has none and the findings are about several.
+    /// The process of a finding: its name, or its number when it has no name and the findings are about several processes.
     fn process_of(&self, finding: &Finding) -> Option<String> {
         let id = finding.process_id;
         let is_other = |other: &Finding| ![0, id].contains(&other.process_id);
@@ -110,7 +111,7 @@ fn verdict(findings: &[Finding]) -> String {
     format!("{found}; {} fine, {unknown} not judged", counted(fine, "rule", "rules"))
 }
 
-/// What is wrong with the program, and what is wrong with the recording.
+/// Findings about the program, and findings about the recording.
 fn of_interest(findings: &[Finding]) -> (Vec<&Finding>, Vec<&Finding>) {
     findings.iter().filter(|finding| finding.verdict >= Verdict::Info).partition(|finding| !finding.is_of_recording())
 }

@@ -14,7 +14,7 @@ use crate::subjects::allocations;
 use crate::subjects::compiling::Compilation;
 use crate::subjects::pool::percentile;
 use crate::subjects::processor::{Processor, Samples};
-use crate::subjects::requests::{Asked, Kind, SERVER, Spent, route, spent};
+use crate::subjects::requests::{Asked, SERVER, Spent, route, source, sources, spent};
 use crate::subjects::sites::Sites;
 use crate::subjects::waits::{LockWait, Wait};
 
@@ -25,7 +25,7 @@ const SLOWEST: usize = 20;
 
 /// Call sites, and requests, that are summed.
 const MOST_SITES: usize = 1 << 20;
-const MOST_REQUESTS: usize = 1 << 20;
+const MOST_REQUESTS: u64 = 1 << 20;
 const MOST_ROUTES: usize = 1 << 12;
 
 /// A method with a smaller part is not named.
@@ -52,7 +52,7 @@ pub const TABLES: [&str; 12] = [
 pub struct Topic {
     /// The name, such as `processor`.
     pub name: &'static str,
-    /// What is known of it.
+    /// The figures and names of the topic.
     pub sentence: Sentence,
     /// The own methods with most of it, and their parts of it.
     pub methods: Vec<(String, f64)>,
@@ -61,7 +61,7 @@ pub struct Topic {
 /// The summary of a recording.
 #[derive(Debug, Default)]
 pub struct Overview {
-    /// What was recorded, in a fixed order.
+    /// Topics that were recorded, in a fixed order.
     pub topics: Vec<Topic>,
     /// Topics of which nothing was recorded, each with the name of `collect --for` that records it.
     pub not_recorded: Vec<(&'static str, &'static str)>,
@@ -126,7 +126,7 @@ impl BySite {
     }
 }
 
-/// What is read once for all topics.
+/// The recording with what all topics need of it, read once.
 struct Reader<'r> {
     recording: &'r Recording<'r>,
     metrics: Vec<Metric>,
@@ -240,32 +240,25 @@ impl Reader<'_> {
         }
         if let Some(starved) = self.value("threadpool.starvation.count").filter(|count| *count > 0.0) {
             let times = counted(starved as u64, "time", "times");
-            sentence += &format!("; {times} one was added because none came free");
+            sentence += &format!("; {times} one was added because all were busy");
         }
         Some(Topic { name: "threads", sentence: sentence.into(), methods: Vec::new() })
     }
 
     fn requests(&self) -> Result<Option<Topic>> {
-        let mut sources: [Source; 3] = Default::default();
-        let mut held = 0;
+        let [Some(place), _] = sources(self.recording)? else { return Ok(None) };
+        let mut shown = Requests::default();
         self.recording.each_recorded::<Request<'_>>(|row| {
-            let Kind::Request(place) = Kind::of(row.provider_name, row.name, false) else { return };
-            if let Some(source) = sources.get_mut(place).filter(|_| held < MOST_REQUESTS) {
-                held += 1;
-                source.add(&row);
+            if source(row.provider_name, row.name) == Some((0, place)) && shown.requests < MOST_REQUESTS {
+                shown.add(&row);
             }
         })?;
-        // The source that says the route, and of these the one with most requests.
-        let best = sources.into_iter().enumerate().filter(|(_, source)| source.requests > 0);
-        let Some((place, source)) = best.max_by_key(|(place, of)| (of.says_route(), of.requests, 3 - place)) else {
-            return Ok(None);
-        };
-        let asked: Vec<Asked> = source.slowest.iter().map(|(_, asked)| asked.clone()).collect();
+        let asked: Vec<Asked> = shown.slowest.iter().map(|(_, asked)| asked.clone()).collect();
         let spent = spent(self.recording, &asked, SERVER.get(place).copied())?;
-        let mut routes: Vec<(String, Vec<u64>)> = source.routes.into_iter().collect();
+        let mut routes: Vec<(String, Vec<u64>)> = shown.routes.into_iter().collect();
         routes.iter_mut().for_each(|(_, times)| times.sort_unstable());
         routes.sort_by_key(|(_, times)| std::cmp::Reverse(percentile(times, 99)));
-        let mut sentence = Sentence::from(counted(source.requests, "request", "requests"));
+        let mut sentence = Sentence::from(counted(shown.requests, "request", "requests"));
         for (at, (route, times)) in routes.iter().take(ROUTES).enumerate() {
             let before = if at == 0 { "; the slowest routes: " } else { ", " };
             let slow = span(percentile(times, 99).unwrap_or_default());
@@ -276,19 +269,15 @@ impl Reader<'_> {
     }
 }
 
-/// Requests as one source reports them.
+/// The requests that came in.
 #[derive(Default)]
-struct Source {
+struct Requests {
     requests: u64,
     routes: BTreeMap<String, Vec<u64>>,
     slowest: Vec<(i64, Asked)>,
 }
 
-impl Source {
-    fn says_route(&self) -> bool {
-        self.routes.keys().any(|route| !route.is_empty())
-    }
-
+impl Requests {
     fn add(&mut self, row: &Request<'_>) {
         self.requests += 1;
         let Some(duration_ns) = row.duration_ns else { return };
@@ -389,7 +378,7 @@ impl Overview {
         Ok(overview)
     }
 
-    /// What was not recorded, with the command that records it.
+    /// The topics that were not recorded, with the command that records them.
     pub fn missing(&self) -> Option<String> {
         let (topics, records): (Vec<&str>, Vec<&str>) = self.not_recorded.iter().copied().unzip();
         let command = format!("tracequet collect --for {}", records.join(","));

@@ -58,7 +58,7 @@ pub(super) struct Picture {
     pub(super) frames: u64,
     pub(super) named_frames: u64,
     pub(super) processors: u64,
-    /// How far apart samples of a kernel are; 0 when the recording does not say.
+    /// Time between two samples of a kernel; 0 when it was not recorded.
     pub(super) sampling_ns: u64,
     pub(super) needs: Needs,
     pub(super) types: TypeNames,
@@ -92,7 +92,7 @@ pub(super) struct Process {
     pub(super) started: BTreeSet<u64>,
     /// Whether the runtime took a sample, and not a kernel.
     is_sampled_by_runtime: bool,
-    /// What the counters of the thread pool say.
+    /// Sums of the counters of the thread pool.
     pub(super) queue: QueueCounters,
     /// By the number of the name.
     pub(super) assemblies: Map<u32, Loads>,
@@ -141,7 +141,7 @@ pub(super) struct Load {
     pub(super) times: Windows,
 }
 
-/// How often an assembly came and went.
+/// Number of times that an assembly was loaded, and unloaded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Loads {
     pub(super) loaded: u64,
@@ -163,7 +163,7 @@ impl QueueCounters {
         (self.intervals > 0).then(|| self.queued / self.intervals as f64)
     }
 
-    /// How long a work item waits on average: the length of the queue divided by what comes out of it.
+    /// Mean wait of a work item: the mean length of the queue times the mean time between two that complete.
     pub(super) fn wait_ns(&self) -> Option<f64> {
         let mean = self.mean()?;
         (self.completed_ns > 0.0).then(|| mean * self.completed_ns / self.completed.max(1.0))

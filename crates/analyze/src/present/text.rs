@@ -22,7 +22,7 @@ pub struct Terminal {
     pub is_colored: bool,
 }
 
-/// Lines and rows of so many characters without colours.
+/// A terminal of this width, without colours.
 impl From<usize> for Terminal {
     fn from(width: usize) -> Terminal {
         Terminal { line: width, row: width, is_colored: false }

@@ -10,7 +10,7 @@ use super::model::{Profile, ProfileFormat, What};
 use super::perfetto::{self, Timeline};
 use super::read::read_chosen;
 
-/// What of a recording is written, and how.
+/// The events of a recording that are exported, and their format.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Export {

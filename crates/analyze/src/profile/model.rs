@@ -98,7 +98,7 @@ impl ProfileFormat {
         }
     }
 
-    /// What it is, in few words.
+    /// A short description.
     pub fn about(self) -> &'static str {
         match self {
             ProfileFormat::Speedscope => "JSON for speedscope.app",

@@ -5,10 +5,12 @@
 //! `request_part` says the same.
 
 mod route;
+mod sources;
 mod spent;
 mod work;
 
 pub use route::route;
+pub use sources::{source, sources};
 pub use spent::{Asked, Spent, spent};
 pub(crate) use work::{Activity, Belongs, Id, Piece, Work, id_of};
 pub use work::{CLIENT, Kind, SERVER, query_text};

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use foldhash::fast::RandomState;
-use tracequet_trace::error::{Problem, Severity};
+use tracequet_trace::error::{Problem, Severity, beginning};
 use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::reader::symbols::{NativeKey, NativeModule};
 
@@ -294,7 +294,7 @@ impl Frames<'_> {
                     il_offset: row.il_offset,
                 };
                 if look.is_own {
-                    self.inlined.own_method(look, beginning(&self.written));
+                    self.inlined.own_method(look, shortened(&self.written));
                 }
                 look
             });
@@ -335,7 +335,7 @@ impl Frames<'_> {
         };
         self.cut += u64::from(row.name.len() > MAX_NAME);
         // A frame without the parts of a method's name has the name of the frame.
-        let written = beginning(if self.written.is_empty() { row.name } else { &self.written });
+        let written = shortened(if self.written.is_empty() { row.name } else { &self.written });
         let (within, possible) = match within {
             Some(Belongs::To(group)) => (self.inlined.written(*group).filter(|method| *method != written), None),
             Some(Belongs::ToOneOf(groups)) => (None, self.inlined.list(groups, written)),
@@ -343,13 +343,13 @@ impl Frames<'_> {
         };
         let is_framework = if within.is_some() { Some(false) } else { is_framework };
         let row = Frame {
-            name: beginning(row.name),
+            name: shortened(row.name),
             written_name: within.unwrap_or(written),
             inlined_into: within.is_some().then_some(written),
             may_belong_to: possible.as_deref(),
             is_framework,
-            assembly: row.assembly.map(beginning),
-            file: row.file.map(beginning),
+            assembly: row.assembly.map(shortened),
+            file: row.file.map(shortened),
             ..row
         };
         self.counts.named += u64::from(row.is_named);
@@ -587,18 +587,13 @@ impl Maps<'_> {
 }
 
 /// As much of a text as a row may have.
-fn beginning(text: &str) -> &str {
-    first_bytes(text, MAX_NAME)
+fn shortened(text: &str) -> &str {
+    beginning(text, MAX_NAME)
 }
 
 /// As much of a text as is looked at for a name. More than a name may have, so that it shows that it is cut.
 fn part(text: &str) -> &str {
-    first_bytes(text, 2 * MAX_NAME)
-}
-
-fn first_bytes(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    end.and_then(|end| text.get(..end)).unwrap_or(text)
+    beginning(text, 2 * MAX_NAME)
 }
 
 #[cfg(test)]

@@ -51,11 +51,11 @@ pub struct Inlinings {
 struct Compiled {
     /// Caller and callee within the code, with how many calls were replaced.
     calls: HashMap<(MethodKey, MethodKey), Times>,
-    /// How often the method was compiled.
+    /// The number of times that the method was compiled.
     turn: u32,
 }
 
-/// How many calls were replaced: the last time that the method was compiled, and at most.
+/// Calls that were replaced when the method was compiled: the last time, and the most.
 #[derive(Debug, Default)]
 struct Times {
     turn: u32,
@@ -77,7 +77,7 @@ impl Inlinings {
         is_recorded.then(|| self.pairs.contains(&(host, method)))
     }
 
-    /// The methods within the code of another one; none where they are too many.
+    /// The methods within the code of another one; empty where they are too many.
     pub fn within(&self, host: MethodKey) -> HashSet<MethodKey> {
         self.calls(host).map(|((_, method), _)| *method).collect()
     }

@@ -28,7 +28,7 @@ pub enum CollectionsAction {
     Work,
     /// A generational-aware analysis walks the heap at the end of a collection of a number.
     WalkBegin,
-    /// It ends.
+    /// The walk of a generational-aware analysis ends.
     WalkEnd,
 }
 

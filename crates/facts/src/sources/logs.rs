@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
+use tracequet_trace::error::beginning;
 use tracequet_trace::event::value::Value;
 use tracequet_trace::reader::ProcessKey;
 
@@ -67,8 +68,7 @@ pub struct Logs {
 
 /// As much of a text as is kept; `None` of an empty one.
 fn kept(text: &str) -> Option<String> {
-    let end = (0..=MAX_TEXT.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-    end.and_then(|end| text.get(..end)).filter(|text| !text.is_empty()).map(str::to_owned)
+    (!text.is_empty()).then(|| beginning(text, MAX_TEXT).to_owned())
 }
 
 fn level(number: u64) -> Option<&'static str> {

@@ -2,13 +2,18 @@
 
 use std::borrow::Cow;
 
+/// The beginning of a text, of at most `most` bytes.
+pub fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    end.and_then(|end| text.get(..end)).unwrap_or_default()
+}
+
 /// The beginning of a text, of at most `most` bytes, with a mark where something is left out.
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
-    if text.len() <= most {
-        return Cow::Borrowed(text);
+    match beginning(text, most) {
+        whole if whole.len() == text.len() => Cow::Borrowed(text),
+        part => Cow::Owned(format!("{part}…")),
     }
-    let end = (0..=most).rev().find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-    Cow::Owned(format!("{}…", text.get(..end).unwrap_or_default()))
 }
 
 #[cfg(test)]

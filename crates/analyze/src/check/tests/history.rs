@@ -37,7 +37,7 @@ fn steps_are_found_where_they_were_planted() {
         let places: Vec<String> = found.iter().map(|step| step.at.clone()).collect();
         let planted = [lengths[0], lengths[0] + lengths[1]].map(|place| format!("run-{place}"));
         assert_eq!(places, planted, "case {case}");
-        assert_eq!(found.iter().map(|step| step.is_worse).collect::<Vec<_>>(), [Some(true), Some(false)]);
+        assert_eq!(found.iter().map(|step| step.toward).collect::<Vec<_>>(), ["worse", "better"]);
         assert_eq!(found[0].runs, [lengths[0], lengths[1]]);
         assert!((found[0].before - 100.0).abs() < 1.0 && (found[0].after - levels[1]).abs() < 1.0);
     }
@@ -117,6 +117,6 @@ fn steps_between_recorded_builds_are_found() {
     for (build, metric) in planted {
         let found = joined(&["none", build]);
         let step = found.iter().find(|step| step.metric == metric);
-        assert!(step.is_some_and(|step| step.start == "0040" && step.is_worse == Some(true)), "{build}: {found:?}");
+        assert!(step.is_some_and(|step| step.start == "0040" && step.toward == "worse"), "{build}: {found:?}");
     }
 }

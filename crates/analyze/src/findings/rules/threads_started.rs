@@ -35,7 +35,8 @@ fn judge(look: &Look<'_>) -> Judged {
     let rows = process.started.len() as u64;
     let value = rows as f64 / look.seconds();
     let sites = &look.picture.sites;
-    // Who starts a thread waits until it runs, and is sampled there; else what threads do says whose they are.
+    // A method that starts a thread is sampled while it waits for it to run. Without such samples, the methods that the new
+    // threads run are taken.
     let starting = process.running.iter().chain(&process.waiting);
     let starting = starting.filter(|(site, _)| sites.has(**site, &[Is::StartsThread]));
     let starter = sites.most(starting.map(|(site, count)| (*site, *count as f64)));
