@@ -20,7 +20,8 @@ use super::text::counted;
 /// The description of the command.
 pub const ABOUT: &str = "Writes the call stacks of CPU samples, allocations (of all objects, or of those that survive, die in generation 2 or stay), exceptions, waits for locks, other waits, blocked threads, compilations, or the rows of any table with call stacks as a profile that \
             other tools open: speedscope (all threads together and each alone), folded stacks for flame graphs, pprof, the Firefox \
-            Profiler (with the pauses of the process), or Perfetto (CPU samples with pauses, collections, activities and counters).\n\n\
+            Profiler (with the pauses of the process), Perfetto (CPU samples with pauses, collections, activities and counters), or OpenTelemetry (OTLP, with \
+            the span of each sample).\n\n\
             IN is a dataset made by convert, or a recording.";
 
 /// Examples of the command line.
@@ -33,6 +34,7 @@ Examples:
   tracequet export after.nettrace --base before.nettrace --format folded | flamegraph.pl > diff.svg
   tracequet export app.nettrace --symbols bin --format firefox -o app.json
   tracequet export app.nettrace --format perfetto -o app.pftrace
+  tracequet export app.nettrace --what allocation --format otlp -o app.otlp
   tracequet export app --what wait --from 12s --to 14s --format folded
   tracequet export app --what event/Shop/Priced --weight cents --format pprof -o app.pb
   tracequet export app --what wait --request 00c07d1c-0000-0000-0000-0000e34d5e5a --from 5.3s --to 5.4s";

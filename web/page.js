@@ -267,7 +267,7 @@ element('tables').onclick = () => {
 };
 element('profile').onclick = () => {
   const [what, format] = [select('what').value, select('format').value];
-  const ends = /** @type {Record<string, string>} */ ({ firefox: 'json', perfetto: 'pftrace', speedscope: 'speedscope.json', pprof: 'pb', folded: 'folded.txt' });
+  const ends = /** @type {Record<string, string>} */ ({ firefox: 'json', perfetto: 'pftrace', speedscope: 'speedscope.json', pprof: 'pb', otlp: 'otlp', folded: 'folded.txt' });
   const args = ['export', state.files[state.files.length - 1].name, '--what', what, '--format', format];
   ask(args, 'Writing a profile', ({ out }) => save(out, `${stem()}.${what}.${ends[format]}`));
 };

@@ -154,7 +154,7 @@ def test_heaps_and_paths():
         tracequet.heap(CHURN)
 
 
-@pytest.mark.parametrize("format", ("speedscope", "folded", "pprof", "firefox", "perfetto"))
+@pytest.mark.parametrize("format", ("speedscope", "folded", "pprof", "firefox", "perfetto", "otlp"))
 def test_profiles(tmp_path, format):
     path = tmp_path / "profile"
     assert tracequet.export(SAMPLES / "stacks.nettrace", path, format=format) == str(path)

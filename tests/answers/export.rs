@@ -226,6 +226,61 @@ fn pprof_is_the_message_that_its_definition_says() {
     assert_eq!(found, stacks);
 }
 
+/// The messages of a field.
+fn messages(message: &[u8], field: u64) -> Vec<&[u8]> {
+    fields(message).into_iter().filter(|(number, ..)| *number == field).map(|(.., content)| content).collect()
+}
+
+/// The number of a field; 0 when it is not there.
+fn number(message: &[u8], field: u64) -> u64 {
+    fields(message).iter().find(|(number, ..)| *number == field).map_or(0, |(_, value, _)| *value)
+}
+
+/// The profiles of a `ProfilesData`: those of its scopes, which are those of its resources.
+fn profiles(data: &[u8]) -> Vec<&[u8]> {
+    let scopes = messages(data, 1).into_iter().flat_map(|resource| messages(resource, 2));
+    scopes.flat_map(|scope| messages(scope, 2)).collect()
+}
+
+/// `.ci/exports` reads such a message by OpenTelemetry's own definitions.
+#[test]
+fn otlp_is_the_message_that_its_definition_says() {
+    let (bytes, code, _) = export(&[SAMPLE, "--format", "otlp"]);
+    assert_eq!(code, Some(0));
+    let table = |number: u64| messages(messages(&bytes, 2)[0], number);
+    // The first item of each table stands for none.
+    assert!((1..8).all(|number| table(number)[0].iter().all(|byte| matches!(byte, 0 | 8 | 10 | 16 | 18))));
+    let texts: Vec<&str> = table(5).into_iter().map(|text| std::str::from_utf8(text).unwrap()).collect();
+    let names: Vec<&str> = table(3).into_iter().map(|function| texts[number(function, 1) as usize]).collect();
+    let name_of =
+        |location: &[u8]| messages(location, 3).first().map_or("", |line| names[number(line, 1) as usize]).to_owned();
+    let locations: Vec<String> = table(2).into_iter().map(name_of).collect();
+    let attributes = table(6);
+    let thread_of = |at: &u64| {
+        let attribute = attributes[*at as usize];
+        let value = messages(attribute, 2).first().map_or(0, |value| number(value, 3));
+        (texts[number(attribute, 1) as usize] == "thread.id").then_some(value)
+    };
+    let mut found: BTreeMap<u64, BTreeMap<Vec<String>, u64>> = BTreeMap::new();
+    for profile in profiles(&bytes) {
+        let eight = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+        let (start_ns, length_ns) = (eight(messages(profile, 3)[0]), number(profile, 4));
+        for sample in messages(profile, 2) {
+            let stack = numbers(messages(table(7)[number(sample, 1) as usize], 1)[0]);
+            let stack = stack.iter().rev().map(|at| locations[*at as usize].clone()).collect();
+            let thread = numbers(messages(sample, 2)[0]).iter().find_map(thread_of).expect("a thread");
+            let times = messages(sample, 5)[0].chunks(8).map(eight);
+            let weights = numbers(messages(sample, 4)[0]);
+            assert_eq!(
+                times.clone().filter(|time| (start_ns..=start_ns + length_ns).contains(time)).count(),
+                weights.len()
+            );
+            *found.entry(thread).or_default().entry(stack).or_default() += weights.len() as u64;
+        }
+    }
+    assert_eq!(found, expected(&Dataset::of(&sample())));
+}
+
 #[test]
 fn what_is_not_there_is_not_exported() {
     for (what, how) in [("contention", "--for contention"), ("exception", "0x8000"), ("blocked", "/ThreadTime")] {
@@ -446,7 +501,7 @@ fn blocked_time_is_what_the_scheduler_says() {
 }
 
 /// The sum of the weights in each format.
-pub fn sums(arguments: &[&str]) -> [u64; 4] {
+pub fn sums(arguments: &[&str]) -> [u64; 5] {
     let written = |format| {
         let (out, code, said) = export(&[arguments, &["--format", format]].concat());
         assert_eq!(code, Some(0), "{arguments:?}: {said}");
@@ -469,7 +524,10 @@ pub fn sums(arguments: &[&str]) -> [u64; 4] {
         let weights = thread["samples"]["weight"].as_array().unwrap().iter();
         weights.map(|weight| (weight.as_f64().unwrap() * unit).round() as u64).sum::<u64>()
     };
-    [folded, speedscope, pprof, firefox["threads"].as_array().unwrap().iter().map(weights).sum()]
+    let otlp = written("otlp");
+    let samples = profiles(&otlp).into_iter().flat_map(|profile| messages(profile, 2));
+    let otlp = samples.flat_map(|sample| numbers(messages(sample, 4)[0])).sum();
+    [folded, speedscope, pprof, otlp, firefox["threads"].as_array().unwrap().iter().map(weights).sum()]
 }
 
 /// What is chosen of a recording by table, time, thread and activity has the weights that DuckDB sums up over the same rows.
@@ -536,7 +594,7 @@ fn what_is_chosen_has_the_weights_of_its_rows() {
     for (arguments, query) in cases {
         let expected = one(&query);
         if expected > 0 {
-            assert_eq!(sums(&[&[input], &arguments[..]].concat()), [expected; 4], "{arguments:?}");
+            assert_eq!(sums(&[&[input], &arguments[..]].concat()), [expected; 5], "{arguments:?}");
             compared += 1;
         }
     }

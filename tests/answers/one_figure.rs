@@ -84,7 +84,7 @@ fn processor_time_and_allocations_are_one_number_on_every_surface() {
             }
             let expected = total(what, "amount");
             let exported = sums(&[&set, "--what", what]);
-            assert_eq!(exported.map(|sum| sum as f64), [expected; 4], "{recording:?} {what}");
+            assert_eq!(exported.map(|sum| sum as f64), [expected; 5], "{recording:?} {what}");
             assert_eq!(nodes(&page, graph)[0].2, expected, "{recording:?} {what}");
             if what == "allocation" {
                 assert_eq!(bytes_by_site as f64, expected, "{recording:?}");

@@ -297,8 +297,8 @@ def diff(
 
 def export(path: Path, output: Path, *, format: str = "speedscope", what: str = "cpu", **options: Any) -> str:
     """Writes the call stacks of samples for other tools, as `tracequet export`, and returns the path of the file.
-    `format` is `speedscope`, `folded`, `pprof`, `firefox` or `perfetto`; `what` is `cpu`, `allocation`, `exception`,
-    `contention` and so on. Other named arguments are options of the command: `overwrite=True`, `by_thread=True`,
+    `format` is `speedscope`, `folded`, `pprof`, `firefox`, `perfetto` or `otlp`; `what` is `cpu`, `allocation`,
+    `exception`, `contention` and so on. Other named arguments are options of the command: `overwrite=True`, `by_thread=True`,
     `own=True`."""
     output = os.fspath(output)
     # A value of this option stands behind an equals sign.

@@ -51,7 +51,7 @@ fn exported(surfaces: &Surfaces, what: &str) -> Option<f64> {
         return None;
     }
     let [first, rest @ ..] = sums(&[surfaces.dataset.path().to_str().unwrap(), "--what", what]);
-    assert_eq!(rest, [first; 3], "{}: {what}", surfaces.name);
+    assert_eq!(rest, [first; 4], "{}: {what}", surfaces.name);
     Some(first as f64)
 }
 

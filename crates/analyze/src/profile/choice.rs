@@ -10,6 +10,7 @@ use tracequet_trace::error::did_you_mean;
 
 use super::labels::Labels;
 use super::model::What;
+use super::spans::{ACTIVITIES, SpanWork, Worked};
 use crate::rows::each_row;
 use crate::subjects::processor::Samples;
 use crate::{held, lifetime};
@@ -51,9 +52,6 @@ pub struct Choice {
     /// span of W3C Trace Context (32 or 16 hexadecimal digits).
     pub activity: Option<String>,
 }
-
-/// Where it is said what threads worked on.
-const ACTIVITIES: &str = "thread_activity";
 
 impl Choice {
     /// All rows of a kind.
@@ -105,14 +103,6 @@ tracequet_dataset::row! {
     struct Id of thread_activity { activity_id, activity_path }
 }
 
-tracequet_dataset::row! {
-    struct Worked of thread_activity { process_id, thread_id, start_ts_ns, end_ts_ns, activity_id, activity_path }
-}
-
-tracequet_dataset::row! {
-    struct Span of activity { process_id, thread_id, end_thread_id, start_ts_ns, end_ts_ns, activity_id, w3c_trace_id, span_id }
-}
-
 /// Whether an id is one of W3C Trace Context: of a trace or of a span.
 fn is_of_w3c(id: &str) -> bool {
     matches!(id.len(), 16 | 32) && id.bytes().all(|digit| digit.is_ascii_hexdigit())
@@ -158,41 +148,6 @@ impl<'c> Filter<'c> {
     }
 }
 
-/// When threads worked on spans: from the beginning to the end of those that end on their thread; of others, and of those with an activity
-/// id, while threads worked on that.
-fn work_of_spans(recording: &Recording<'_>, id: &str) -> Result<Work> {
-    let (mut work, mut by_id) = (Work::default(), HashMap::<String, Vec<(i64, i64)>, RandomState>::default());
-    let mut found = 0;
-    each_row::<Span<'_>>(recording, 0, |row| {
-        let is_it = |text: Option<&str>| text.is_some_and(|text| text.eq_ignore_ascii_case(id));
-        if let Some(end_ns) = row.end_ts_ns.filter(|_| is_it(row.w3c_trace_id) || is_it(row.span_id)) {
-            found += 1;
-            let time = (row.start_ts_ns, end_ns);
-            match row.activity_id {
-                Some(activity) => by_id.entry(activity.to_owned()).or_default().push(time),
-                None if row.thread_id == row.end_thread_id => {
-                    work.entry((row.process_id, row.thread_id)).or_default().push(time);
-                }
-                None => {}
-            }
-        }
-        held(recording, "activity", found, STORED)
-    })?;
-    each_row::<Worked<'_>>(recording, 0, |row| {
-        let spans = row.activity_id.and_then(|activity| by_id.get(activity));
-        for (start, end) in spans.into_iter().flatten() {
-            let time = (row.start_ts_ns.max(*start), row.end_ts_ns.min(*end));
-            if time.0 < time.1 {
-                work.entry((row.process_id, row.thread_id)).or_default().push(time);
-                found += 1;
-            }
-        }
-        held(recording, ACTIVITIES, found, STORED)
-    })?;
-    work.values_mut().for_each(merged);
-    Ok(work)
-}
-
 /// Times in their order, those that overlap or meet as one.
 fn merged(times: &mut Vec<(i64, i64)>) {
     times.sort_unstable();
@@ -209,7 +164,14 @@ const STORED: u64 = size_of::<(i64, i64)>() as u64;
 /// When threads worked on an activity or on one that lies in it.
 fn work(recording: &Recording<'_>, activity: &str) -> Result<Work> {
     if is_of_w3c(activity) {
-        return work_of_spans(recording, activity);
+        let is_it = |id: &str| id.eq_ignore_ascii_case(activity);
+        let mut work = Work::default();
+        for (thread, of_thread) in SpanWork::read(recording, |trace, span| is_it(trace) || is_it(span))?.threads {
+            let times = work.entry(thread).or_default();
+            times.extend(of_thread.iter().map(|worked| (worked.start_ns, worked.end_ns)));
+            merged(times);
+        }
+        return Ok(work);
     }
     // An id is the same text in each of its rows, and so is its path.
     let (mut path, mut rows) = (activity.starts_with('/').then(|| activity.to_owned()), 0);

@@ -6,9 +6,12 @@ use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
 
 use super::choice::Choice;
+use super::labels::Labels;
 use super::model::{Profile, ProfileFormat, What};
+use super::otlp;
 use super::perfetto::{self, Timeline};
 use super::read::read_chosen;
+use super::spans::{ACTIVITIES, SpanWork};
 
 /// The events of a recording that are exported, and their format.
 #[derive(Debug)]
@@ -17,6 +20,7 @@ pub struct Export {
     /// The samples.
     pub profile: Profile,
     timeline: Option<Timeline>,
+    spans: Option<(Labels, SpanWork)>,
     format: ProfileFormat,
 }
 
@@ -31,6 +35,9 @@ impl Export {
             }
             tables.extend(perfetto::TABLES);
         }
+        if format == ProfileFormat::Otlp {
+            tables.extend(["activity", ACTIVITIES]);
+        }
         Ok(tables)
     }
 
@@ -39,7 +46,11 @@ impl Export {
         let profile = read_chosen(recording, choice)?;
         let has_timeline = format == ProfileFormat::Perfetto;
         let timeline = has_timeline.then(|| Timeline::read(recording)).transpose()?;
-        Ok(Export { profile, timeline, format })
+        let spans = match format {
+            ProfileFormat::Otlp => Some((Labels::read(recording)?, SpanWork::read(recording, |_, _| true)?)),
+            _ => None,
+        };
+        Ok(Export { profile, timeline, spans, format })
     }
 
     /// Whether there is nothing to write.
@@ -49,9 +60,10 @@ impl Export {
 
     /// Writes it, as [`Profile::write`] does.
     pub fn write(&self, by_thread: bool, out: &mut dyn Write) -> io::Result<()> {
-        match &self.timeline {
-            Some(timeline) => timeline.write(&self.profile, out),
-            None => self.profile.write(self.format, by_thread, out),
+        match (&self.timeline, &self.spans) {
+            (Some(timeline), _) => timeline.write(&self.profile, out),
+            (None, Some((labels, spans))) => out.write_all(&otlp::encode(&self.profile, labels, spans)?),
+            (None, None) => self.profile.write(self.format, by_thread, out),
         }
     }
 

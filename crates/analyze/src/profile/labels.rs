@@ -21,6 +21,7 @@ tracequet_dataset::row! {
 }
 
 /// Names of processes and threads.
+#[derive(Debug)]
 pub(super) struct Labels {
     processes: HashMap<u64, String, RandomState>,
     threads: HashMap<(u64, u64), String, RandomState>,
@@ -49,6 +50,11 @@ impl Labels {
         self.threads.get(&thread)
     }
 
+    /// The name of a process.
+    pub(super) fn process(&self, process_id: u64) -> Option<&str> {
+        self.processes.get(&process_id).map(String::as_str).filter(|name| !name.is_empty())
+    }
+
     /// `name (1234)`, in a recording of several processes with the process before it.
     pub(super) fn of(&self, process_id: u64, thread_id: u64) -> String {
         let thread = match self.threads.get(&(process_id, thread_id)) {
@@ -58,7 +64,7 @@ impl Labels {
         if self.processes.len() <= 1 {
             return thread;
         }
-        match self.processes.get(&process_id).filter(|name| !name.is_empty()) {
+        match self.process(process_id) {
             Some(name) => format!("{name} ({process_id}) / {thread}"),
             None => format!("Process {process_id} / {thread}"),
         }

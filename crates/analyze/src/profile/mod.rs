@@ -9,10 +9,12 @@ mod firefox;
 mod folded;
 mod labels;
 mod model;
+mod otlp;
 pub mod perfetto;
 mod pprof;
 mod protobuf;
 mod read;
+mod spans;
 mod speedscope;
 mod strings;
 
@@ -25,15 +27,15 @@ pub use read::{read, read_chosen};
 
 impl Profile {
     /// Writes it. With `by_thread` each stack of the folded format begins with its thread; the other formats separate threads anyway.
-    /// A trace for Perfetto has more than a profile: see [`Export`].
+    /// A trace for Perfetto and profiles of OpenTelemetry have more than a profile: see [`Export`].
     pub fn write(&self, format: ProfileFormat, by_thread: bool, out: &mut dyn Write) -> io::Result<()> {
         match format {
             ProfileFormat::Speedscope => speedscope::write(self, out),
             ProfileFormat::Folded => folded::write(self, by_thread, out),
             ProfileFormat::Pprof => out.write_all(&pprof::encode(self)?),
             ProfileFormat::Firefox => firefox::write(self, out),
-            ProfileFormat::Perfetto => {
-                Err(io::Error::new(io::ErrorKind::Unsupported, "a trace has more than a profile"))
+            ProfileFormat::Otlp | ProfileFormat::Perfetto => {
+                Err(io::Error::new(io::ErrorKind::Unsupported, "it has more than a profile"))
             }
         }
     }

@@ -75,16 +75,20 @@ pub enum ProfileFormat {
     Firefox,
     /// A trace of <https://ui.perfetto.dev>: CPU samples, pauses, collections, activities and counters.
     Perfetto,
+    /// The profiles of OpenTelemetry's protocol, which is still in development: a `ProfilesData`, not compressed, with the span of each
+    /// sample.
+    Otlp,
 }
 
 impl ProfileFormat {
     /// All of them.
-    pub const ALL: [ProfileFormat; 5] = [
+    pub const ALL: [ProfileFormat; 6] = [
         ProfileFormat::Speedscope,
         ProfileFormat::Folded,
         ProfileFormat::Pprof,
         ProfileFormat::Firefox,
         ProfileFormat::Perfetto,
+        ProfileFormat::Otlp,
     ];
 
     /// The word of the command line.
@@ -95,6 +99,7 @@ impl ProfileFormat {
             ProfileFormat::Pprof => "pprof",
             ProfileFormat::Firefox => "firefox",
             ProfileFormat::Perfetto => "perfetto",
+            ProfileFormat::Otlp => "otlp",
         }
     }
 
@@ -107,6 +112,9 @@ impl ProfileFormat {
             ProfileFormat::Firefox => "JSON for profiler.firefox.com",
             ProfileFormat::Perfetto => {
                 "Trace for ui.perfetto.dev: CPU samples, pauses, collections, requests and other activities, counters"
+            }
+            ProfileFormat::Otlp => {
+                "Profiles of OpenTelemetry (OTLP, v1development), not compressed, with the span of each sample"
             }
         }
     }

@@ -17,7 +17,7 @@ const TIME_NANOS: u64 = 9;
 const DURATION_NANOS: u64 = 10;
 
 /// The largest message of protocol buffers.
-const MAX_BYTES: usize = 2 << 30;
+pub(super) const MAX_BYTES: usize = 2 << 30;
 
 /// The message, not compressed. Each sample is a call site of a thread with how often it was seen and the sum of its
 /// weights.
@@ -35,31 +35,7 @@ fn encode_up_to(max_bytes: usize, profile: &Profile, base: Option<&Profile>) -> 
     let mut strings = Strings::default();
     let mut out = Vec::new();
     strings.index("");
-    let count = match profile.what {
-        What::Cpu | What::Allocation | What::Survivors | What::Gen2Deaths | What::Live => "samples",
-        What::Exception => "exceptions",
-        What::Contention => "contentions",
-        What::Blocked | What::Wait => "waits",
-        What::Jit => "compilations",
-        What::Rows => "rows",
-    };
-    let asked = profile.weight.as_deref().map(|column| {
-        let unit = match profile.unit {
-            Unit::Nanoseconds => "nanoseconds",
-            Unit::Bytes => "bytes",
-            Unit::Count => "count",
-        };
-        (column, unit)
-    });
-    let usual = match (profile.what, profile.unit) {
-        (What::Cpu, Unit::Nanoseconds) => Some(("cpu", "nanoseconds")),
-        (What::Allocation | What::Survivors | What::Gen2Deaths, _) => Some(("alloc_space", "bytes")),
-        (What::Live, _) => Some(("inuse_space", "bytes")),
-        (What::Contention | What::Blocked | What::Wait, _) => Some(("delay", "nanoseconds")),
-        (What::Jit, _) => Some(("jit", "nanoseconds")),
-        _ => None,
-    };
-    let weight = asked.or(usual);
+    let (count, weight) = value_types(profile);
     for (name, unit) in std::iter::once((count, "count")).chain(weight) {
         let mut message = Vec::new();
         number(&mut message, 1, strings.index(name));
@@ -139,8 +115,37 @@ fn encode_up_to(max_bytes: usize, profile: &Profile, base: Option<&Profile>) -> 
     Ok(out)
 }
 
-/// Fails when there are more bytes than readers of the format take.
-fn bounded(out: &[u8], max_bytes: usize) -> io::Result<()> {
+/// The name of what the samples count, and the name and unit of their weights where each counts for more than one.
+pub(super) fn value_types(profile: &Profile) -> (&'static str, Option<(&str, &'static str)>) {
+    let count = match profile.what {
+        What::Cpu | What::Allocation | What::Survivors | What::Gen2Deaths | What::Live => "samples",
+        What::Exception => "exceptions",
+        What::Contention => "contentions",
+        What::Blocked | What::Wait => "waits",
+        What::Jit => "compilations",
+        What::Rows => "rows",
+    };
+    let asked = profile.weight.as_deref().map(|column| {
+        let unit = match profile.unit {
+            Unit::Nanoseconds => "nanoseconds",
+            Unit::Bytes => "bytes",
+            Unit::Count => "count",
+        };
+        (column, unit)
+    });
+    let usual = match (profile.what, profile.unit) {
+        (What::Cpu, Unit::Nanoseconds) => Some(("cpu", "nanoseconds")),
+        (What::Allocation | What::Survivors | What::Gen2Deaths, _) => Some(("alloc_space", "bytes")),
+        (What::Live, _) => Some(("inuse_space", "bytes")),
+        (What::Contention | What::Blocked | What::Wait, _) => Some(("delay", "nanoseconds")),
+        (What::Jit, _) => Some(("jit", "nanoseconds")),
+        _ => None,
+    };
+    (count, asked.or(usual))
+}
+
+/// Fails when there are more bytes than readers of protocol buffers take.
+pub(super) fn bounded(out: &[u8], max_bytes: usize) -> io::Result<()> {
     if out.len() <= max_bytes {
         return Ok(());
     }

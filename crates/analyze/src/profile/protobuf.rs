@@ -24,8 +24,7 @@ pub fn present(out: &mut Vec<u8>, field: u64, value: u64) {
 
 /// A field that is a number with fractions.
 pub fn double(out: &mut Vec<u8>, field: u64, value: f64) {
-    varint(out, field << 3 | 1);
-    out.extend_from_slice(&value.to_le_bytes());
+    fixed(out, field, value.to_bits());
 }
 
 /// A field that is text or a message.
@@ -45,4 +44,15 @@ pub fn message(out: &mut Vec<u8>, field: u64, fill: impl FnOnce(&mut Vec<u8>)) {
 /// A field of several numbers.
 pub fn packed(out: &mut Vec<u8>, field: u64, values: impl Iterator<Item = u64>) {
     message(out, field, |content| values.for_each(|value| varint(content, value)));
+}
+
+/// A field of eight bytes.
+pub fn fixed(out: &mut Vec<u8>, field: u64, value: u64) {
+    varint(out, field << 3 | 1);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// A field of several numbers of eight bytes each.
+pub fn packed_fixed(out: &mut Vec<u8>, field: u64, values: impl Iterator<Item = u64>) {
+    message(out, field, |content| values.for_each(|value| content.extend_from_slice(&value.to_le_bytes())));
 }
