@@ -9,8 +9,9 @@ use tracequet::analyze::metrics::metrics;
 use tracequet::dataset::read::Dataset;
 
 use super::diff::{diff, section};
-use super::export::sums;
+use super::export::{fields, numbers, sums};
 use super::report::nodes;
+use crate::support::expected::shared_folder;
 use crate::support::files::{files, sample};
 use crate::support::program::run;
 
@@ -107,4 +108,30 @@ fn threads_that_wait_take_no_processor_time() {
     let ns = |json: &Value| json["profiles"][0]["endValue"].as_u64().unwrap();
     let (running, all) = (ns(&json("running")), ns(&json("all")));
     assert!(running > 0 && running < all, "{running} {all}");
+}
+
+/// Two processors have at most twice the time of a recording: threads that wait are sampled, too, and run on none.
+#[test]
+fn no_more_processor_time_is_exported_than_there_is() {
+    let test = "no_more_processor_time_is_exported_than_there_is";
+    let Some(folder) = shared_folder(test, "nettrace/net10") else { return };
+    let out = tempfile::tempdir().unwrap();
+    let file = out.path().join("cpu.pb");
+    let exported = |samples: &str| {
+        let recording = folder.join("web-default.nettrace.zst");
+        let [recording, file] = [&recording, &file].map(|path| path.to_str().unwrap());
+        let arguments = ["export", recording, "--format", "pprof", "--samples", samples, "-o", file, "--overwrite"];
+        let made = run(&arguments);
+        assert_eq!(made.code, Some(0), "{}", made.err);
+        let message = std::fs::read(file).unwrap();
+        let number = |field: u64| fields(&message).into_iter().find(|(known, ..)| *known == field).unwrap().1;
+        let values = |sample: &[u8]| fields(sample).into_iter().find(|(field, ..)| *field == 2).unwrap().2.to_vec();
+        let samples = fields(&message).into_iter().filter(|(field, ..)| *field == 2);
+        let ns: u64 = samples.map(|(_, _, sample)| numbers(&values(sample))[1]).sum();
+        (ns, 2 * number(10))
+    };
+    let (running, most) = exported("running");
+    assert!(running > most / 4 && running <= most, "{running} of {most}");
+    let (all, most) = exported("all");
+    assert!(all > 3 * most, "{all} of {most}: what waits is left out above");
 }

@@ -270,6 +270,32 @@ fn processes_are_listed() {
     }
 }
 
+/// The runtime refuses to say who it is where its arguments are longer than an answer. The list fits into the terminal all the same. Two signals
+/// within milliseconds, as `timeout` sends them to a program and to its group, lose nothing.
+#[test]
+fn a_process_with_endless_arguments_is_recorded_and_listed() {
+    for runtime in each_runtime("long arguments") {
+        let long = "a".repeat(44_399);
+        let program = Program::start(runtime, &["steps", "60000", "10", &long]);
+        let pid = program.id().to_string();
+        let listed = tracequet(&["ps"]).env("COLUMNS", "80").output().expect("it runs");
+        let listed = text(&listed);
+        let widest = listed.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80) && listed.contains(&format!(" {pid} ")), "{}: {listed}", runtime.name);
+        let folder = Folder::new();
+        let (out, keep) = (folder.text("out"), folder.path("kept.nettrace"));
+        let collect = ["collect", "-p", &pid, "--for", "gc", "--keep", keep.to_str().expect("a name"), "-o", &out];
+        let collect = tracequet(&collect).spawn().expect("it starts");
+        wait_for_bytes(&keep, 20_000, "the events");
+        let signal = || Command::new("kill").args(["-TERM", &collect.id().to_string()]).status();
+        assert!(signal().and(signal()).is_ok());
+        let output = ended(collect, "collect of long arguments");
+        assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+        let kept = Recording::open(&keep);
+        assert!(kept.end.complete && rows(&folder.path("out"), "gc") > 3, "{}", runtime.name);
+    }
+}
+
 #[test]
 fn what_cannot_be_recorded_is_said_in_a_sentence() {
     let folder = Folder::new();

@@ -151,7 +151,7 @@ fn every_text_of_a_dataset_is_shown_as_what_it_is_by_every_command_in_every_form
     std::fs::write(&rules, "[[rule]]\ncheck = \"gc.count >= 1\"\n\n[[rule]]\ncheck = \"allocation.bytes <= 1\"\n")
         .expect("room");
     let rules = rules.to_str().expect("a name");
-    let (mut shown, mut answers, mut exports) = (0, 0, 0);
+    let (mut shown, mut answers, mut exports, mut binary) = (0, 0, 0, 0);
     for name in ["requests/orders.nettrace.zst", "heap-10.nettrace", "lifetimes.nettrace"] {
         for how in [Replaced::Names, Replaced::Words, Replaced::All] {
             let out = folder.path().join(format!("{}-{how:?}", name.replace('/', "-")));
@@ -198,12 +198,28 @@ fn every_text_of_a_dataset_is_shown_as_what_it_is_by_every_command_in_every_form
             if let Ok(text) = std::fs::read_to_string(&markdown) {
                 check(&format!("check {how:?}"), "markdown", &Run { out: text, ..said });
             }
-            // The other forms are not text.
             for (format, form) in [("folded", "folded"), ("speedscope", "json"), ("firefox", "json")] {
                 for what in ["cpu", "allocation", "exception"] {
                     let run = run(&["export", out, "--what", what, "--format", format]);
                     check(&format!("export {what} {format} {how:?}"), form, &run);
                     exports += usize::from(run.code == Some(0));
+                }
+            }
+            // Messages of protocol buffers, whose texts other programs print.
+            for (format, what) in
+                [("pprof", "cpu"), ("pprof", "allocation"), ("pprof", "exception"), ("perfetto", "cpu")]
+            {
+                let file = folder.path().join("exported");
+                let path = file.to_str().expect("a name");
+                let run = run(&["export", out, "--what", what, "--format", format, "-o", path, "--overwrite"]);
+                check(&format!("export {what} {format} {how:?}"), "text", &run);
+                if run.code == Some(0) {
+                    let message = std::fs::read(&file).expect("a file");
+                    let has = |text: &str| message.windows(text.len()).any(|part| part == text.as_bytes());
+                    for steers in ["\u{1b}]0;PWN", "\u{7}\n::error::Q", "\u{202e}"] {
+                        assert!(!has(steers), "export {what} {format} {how:?}: {steers:?}");
+                    }
+                    binary += usize::from(has("PWN"));
                 }
             }
             let page = run(&["report", out]);
@@ -212,8 +228,8 @@ fn every_text_of_a_dataset_is_shown_as_what_it_is_by_every_command_in_every_form
         }
     }
     assert!(
-        shown > 30 && answers > 60 && exports > 20,
-        "{shown} of {answers} answers have the text, {exports} exports"
+        shown > 30 && answers > 60 && exports > 20 && binary > 10,
+        "{shown} of {answers} answers have the text, {exports} exports, {binary} binary ones"
     );
 }
 

@@ -1,7 +1,11 @@
 //! The rows of a heap dump (`.gcdump`): a collection, its objects and references, types and roots.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
 use tracequet_trace::error::{Problem, Severity};
-use tracequet_trace::reader::gcdump::{GcDump, Graph, Node};
+use tracequet_trace::reader::gcdump::{GcDump, Graph, Node, NodeType};
 
 use super::enum_names;
 use super::fact::{FactSink, Gc, GcRoot, HeapObject, HeapReference, Process, Type};
@@ -24,6 +28,7 @@ struct Group {
 /// `gc_root`.
 pub fn facts(dump: &GcDump, sink: &mut impl FactSink) {
     let graph = &dump.graph;
+    let type_ids = type_ids(graph);
     let process_id = u64::from(dump.about.process_id);
     let process = dump.about.process.as_deref().unwrap_or_default();
     sink.add(&Process { process_id, name: process, ..Process::default() });
@@ -38,6 +43,7 @@ pub fn facts(dump: &GcDump, sink: &mut impl FactSink) {
     };
     let (mut unreadable, mut references) = (0u64, 0u64);
     let mut of_objects = vec![false; graph.types.len()];
+    let type_id = |node: &Node<'_>| type_ids.get(node.type_index as usize).copied().unwrap_or_default();
     for index in 0..graph.nodes() {
         let object_id = graph.address(index);
         let Some(node) = graph.node(index) else {
@@ -52,11 +58,12 @@ pub fn facts(dump: &GcDump, sink: &mut impl FactSink) {
         }
         if object_id != 0 && !is_undefined(graph, &node) {
             gc.heap_object_count += 1;
-            of_objects.get_mut(node.type_index as usize).into_iter().for_each(|is_one| *is_one = true);
-            object(graph, object_id, &node, sink);
+            let place = (type_id(&node) as usize).wrapping_sub(1);
+            of_objects.get_mut(place).into_iter().for_each(|is_one| *is_one = true);
+            object(graph, object_id, &node, type_id(&node), sink);
         }
     }
-    types(graph, process_id, &of_objects, sink);
+    types(graph, process_id, &type_ids, &of_objects, sink);
     gc.root_count = roots(graph, sink);
     if unreadable > 0 {
         gc.complete = false;
@@ -77,20 +84,42 @@ fn is_undefined(graph: &Graph, node: &Node<'_>) -> bool {
     node.type_index == 0 && graph.types.first().is_some_and(|first| first.name == UNDEFINED)
 }
 
-/// The types, whose ids are their places from 1 on: a dump has no method tables. Names in brackets are those of groups of roots, unless
-/// there are objects of them: wrappers of COM are called `[RCW App.Thing]`.
-fn types(graph: &Graph, process_id: u64, of_objects: &[bool], sink: &mut impl FactSink) {
-    for ((type_id, found), is_of_objects) in (1..).zip(&graph.types).zip(of_objects) {
+/// The ids of the types, their places from 1 on: a dump has no method tables. Wrappers that COM has of objects of one type are one type,
+/// though each has an address in its name.
+fn type_ids(graph: &Graph) -> Vec<u64> {
+    let mut of_wrappers: HashMap<String, u64, RandomState> = HashMap::default();
+    let id = |(own, found): (u64, &NodeType)| match without_address(&found.name) {
+        Cow::Owned(name) => *of_wrappers.entry(name).or_insert(own),
+        Cow::Borrowed(_) => own,
+    };
+    (1..).zip(&graph.types).map(id).collect()
+}
+
+/// The name of a type without the address of the one object that it is about: `[CCW 0x1000 for type App.Thing]`.
+fn without_address(name: &str) -> Cow<'_, str> {
+    const WRAPPER: &str = "[CCW 0x";
+    let Some(rest) = name.strip_prefix(WRAPPER) else { return Cow::Borrowed(name) };
+    format!("[CCW{}", rest.trim_start_matches(|digit: char| digit.is_ascii_hexdigit())).into()
+}
+
+/// The types. Names in brackets are those of groups of roots, unless there are objects of them: wrappers of COM are called
+/// `[RCW App.Thing]` and `[CCW for type App.Thing]`.
+fn types(graph: &Graph, process_id: u64, type_ids: &[u64], of_objects: &[bool], sink: &mut impl FactSink) {
+    for (((type_id, found), is_of_objects), id) in (1..).zip(&graph.types).zip(of_objects).zip(type_ids) {
+        if type_id != *id {
+            continue;
+        }
         let is_bracketed = found.name.starts_with('[') && !found.name.starts_with("[]") && found.name.ends_with(']');
         if (*is_of_objects || !is_bracketed) && found.name != UNDEFINED {
             // Dumpers sort large objects under names of their own: `System.String (Bytes > 10K)`.
-            let name = as_in_runtime(found.name.split(" (Bytes > ").next().unwrap_or_default());
+            let name = without_address(found.name.split(" (Bytes > ").next().unwrap_or_default());
+            let name = as_in_runtime(&name);
             sink.add(&Type { process_id, type_id, name: &name, ..Type::default() });
         }
     }
 }
 
-fn object(graph: &Graph, object_id: u64, node: &Node<'_>, sink: &mut impl FactSink) {
+fn object(graph: &Graph, object_id: u64, node: &Node<'_>, type_id: u64, sink: &mut impl FactSink) {
     let mut reference_count = 0;
     for child in node.children {
         let target_object_id = graph.address(child);
@@ -99,8 +128,7 @@ fn object(graph: &Graph, object_id: u64, node: &Node<'_>, sink: &mut impl FactSi
             sink.add(&HeapReference { gc_id: GC_ID, object_id, target_object_id, field_id: 0 });
         }
     }
-    let (type_id, size_bytes) = (u64::from(node.type_index) + 1, node.size.into());
-    sink.add(&HeapObject { gc_id: GC_ID, object_id, type_id, size_bytes, reference_count });
+    sink.add(&HeapObject { gc_id: GC_ID, object_id, type_id, size_bytes: node.size.into(), reference_count });
 }
 
 /// Walks the groups below the root, and returns how many roots there are.

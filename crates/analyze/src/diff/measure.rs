@@ -1,14 +1,12 @@
 //! A recording as a side of a difference sees it: its sums by place, its figures, its findings.
 
 use std::borrow::Borrow;
-use std::collections::HashMap;
 
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
 
-use super::names::placed;
-use super::place::{By, Place};
+use super::names::{Places, placed};
+use super::place::{By, Others};
 use super::sums::{Absent, Raw, Subject, Sum, summed};
 use crate::check::Run;
 use crate::findings::{self, Finding};
@@ -30,7 +28,8 @@ pub(super) fn tables() -> Vec<&'static str> {
 #[derive(Clone, Debug)]
 pub(super) struct Subjects {
     pub(super) unit: Unit,
-    pub(super) places: HashMap<Place, Sum, RandomState>,
+    pub(super) places: Places,
+    pub(super) others: Others,
     pub(super) all: Sum,
 }
 
@@ -121,11 +120,12 @@ impl Measurer {
             let of = match absent {
                 Some(absent) => Err(absent),
                 None => {
-                    let (places, unit) = all.next().ok_or_else(|| Error::Internal("a subject is missing".into()))?;
+                    let ((places, others), unit) =
+                        all.next().ok_or_else(|| Error::Internal("a subject is missing".into()))?;
                     self.sums += places.len();
                     let mut all = Sum::default();
                     places.values().for_each(|sum| all.join(*sum));
-                    Ok(Subjects { unit, places, all })
+                    Ok(Subjects { unit, places, others, all })
                 }
             };
             subjects.push((subject, of));

@@ -6,7 +6,7 @@ use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
-use super::place::{By, Place};
+use super::place::{By, Others, Place};
 use super::sums::{Kind, Raw, Sum};
 use crate::HeldTexts;
 use crate::heap::Texts;
@@ -17,17 +17,20 @@ use crate::subjects::unnamed::Unnamed;
 /// Memory of a call site or a frame with what finds it.
 const ROW_STORED: u64 = 64;
 
-/// The sums of call sites as sums of places.
+/// Sums of places.
+pub(super) type Places = HashMap<Place, Sum, RandomState>;
+
+/// The sums of call sites as sums of places, and what else these places may be.
 pub(super) fn placed(
     recording: &Recording<'_>,
     all: Vec<Raw>,
     by: By,
     texts: &mut Texts,
-) -> Result<Vec<HashMap<Place, Sum, RandomState>>> {
+) -> Result<Vec<(Places, Others)>> {
     let names = Names::read(recording, all.iter().flat_map(|sums| sums.keys().map(|key| key.callsite)))?;
     let mut found = Vec::with_capacity(all.len());
     for sums in all {
-        let mut places: HashMap<Place, Sum, RandomState> = HashMap::default();
+        let (mut places, mut unsure) = (Places::default(), HashMap::<Place, (u64, &String), RandomState>::default());
         for (key, sum) in sums {
             let type_name = match &key.kind {
                 Kind::None => None,
@@ -46,9 +49,20 @@ pub(super) fn placed(
             };
             let is_unnamed = own_method.is_none() && names.unnamed.has(key.callsite);
             let place = Place { own_method, has_stack: site.is_some(), is_unnamed, method, type_name };
+            if let Some(others) = site.and_then(|site| names.others.get(&site.own)) {
+                let (count, most) = unsure.entry(place.clone()).or_insert((0, others));
+                *count = count.saturating_add(sum.count);
+                *most = others.max(most);
+            }
             places.entry(place).or_default().join(sum);
         }
-        found.push(places);
+        let mut others = Others::default();
+        for (place, (count, most)) in unsure {
+            if places.get(&place).is_some_and(|sum| count > sum.count / 2) {
+                others.insert(place, texts.keep(most)?);
+            }
+        }
+        found.push((places, others));
     }
     Ok(found)
 }
@@ -64,7 +78,7 @@ tracequet_dataset::row! {
 }
 
 tracequet_dataset::row! {
-    struct Frame of frame { frame_id, name, written_name }
+    struct Frame of frame { frame_id, name, written_name, may_belong_to }
 }
 
 /// The names of some call sites.
@@ -72,6 +86,8 @@ struct Names {
     sites: HashMap<u32, Site, RandomState>,
     /// Name, and name as it was written.
     frames: HashMap<u32, [String; 2], RandomState>,
+    /// Of frames that may belong to other methods these.
+    others: HashMap<u32, String, RandomState>,
     types: TypeNames,
     unnamed: Unnamed,
 }
@@ -92,10 +108,14 @@ impl Names {
         }
         drop(all);
         let needed: HashSet<u32, RandomState> = sites.values().flat_map(|site| [site.frame, site.own]).collect();
-        let (mut frames, mut texts) = (HashMap::<_, _, RandomState>::default(), HeldTexts::of(recording, "frame"));
+        let (mut frames, mut others) = (HashMap::<_, _, RandomState>::default(), HashMap::default());
+        let mut texts = HeldTexts::of(recording, "frame");
         each_row::<Frame<'_>>(recording, ROW_STORED, |row| {
             if needed.contains(&row.frame_id) {
                 frames.insert(row.frame_id, [texts.copy(row.name)?, texts.copy(row.written_name)?]);
+                if let Some(may_be) = row.may_belong_to {
+                    others.insert(row.frame_id, texts.copy(may_be)?);
+                }
             }
             Ok(())
         })?;
@@ -106,7 +126,7 @@ impl Names {
                 types.add(TypeNames::TABLE, &batch?)?;
             }
         }
-        Ok(Names { sites, frames, types, unnamed: Unnamed::read(recording)? })
+        Ok(Names { sites, frames, others, types, unnamed: Unnamed::read(recording)? })
     }
 
     fn name(&self, frame: u32) -> Option<&String> {

@@ -1,6 +1,9 @@
 //! Where something happens: the own method of a call stack, and beside it the innermost one, or a type.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
 
 /// The names by which rows are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,3 +34,7 @@ pub struct Place {
     /// The type; only with [`By::Type`], of allocations and exceptions.
     pub type_name: Option<Arc<str>>,
 }
+
+/// The methods that the code of a place may belong to instead, where the recording says of most of its rows that it may:
+/// `frame.may_belong_to`.
+pub(super) type Others = HashMap<Place, Arc<str>, RandomState>;

@@ -1,6 +1,7 @@
 //! The rows of a subject on both sides, those that changed most first.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::measure::{Measured, Subjects};
 use super::metrics::LEAST_NS_PER_SECOND;
@@ -101,6 +102,8 @@ pub struct Side {
 pub struct Row {
     /// The place that the row is about.
     pub place: Place,
+    /// Other methods, separated by `, `, whose code most of it may be: the compiler put them into the own method.
+    pub may_belong_to: Option<Arc<str>>,
     /// On the side of the base; `None` when the base did not record the subject.
     pub base: Option<Value>,
     /// On the new side.
@@ -250,7 +253,16 @@ pub(super) fn section(subject: Subject, base: &[Measured], new: &[Measured], per
 
 fn row(subject: Subject, place: &Place, base: &Known<'_>, new: &Known<'_>, noise: f64) -> Row {
     let (of_base, of_new) = (base.value(Some(place)), new.value(Some(place)));
-    let mut row = Row { place: place.clone(), base: of_base, new: of_new, change: None, chance: None, is_noise: false };
+    let mut known = new.recordings.iter().chain(&base.recordings).map(|(_, subjects)| subjects);
+    let mut row = Row {
+        place: place.clone(),
+        may_belong_to: known.find_map(|subjects| subjects.others.get(place).cloned()),
+        base: of_base,
+        new: of_new,
+        change: None,
+        chance: None,
+        is_noise: false,
+    };
     let (theirs, own) = (base.compared(place), new.compared(place));
     let (Some(before), Some(now)) = (median(&theirs), median(&own)) else { return row };
     let change = now - before;
@@ -311,7 +323,12 @@ mod tests {
         let found = match allocations {
             Some(count) => {
                 let all = Sum { count, amount: count * 10 };
-                Ok(Subjects { unit: Unit::Bytes, places: [(place, all)].into_iter().collect(), all })
+                Ok(Subjects {
+                    unit: Unit::Bytes,
+                    places: [(place, all)].into_iter().collect(),
+                    others: Default::default(),
+                    all,
+                })
             }
             None => Err(Absent::Table("allocation")),
         };

@@ -4,13 +4,13 @@ use super::findings::{FindingChange, SideFinding};
 use super::heap::TypeChange;
 use super::measure::Measured;
 use super::metrics::MetricRow;
-use super::place::Place;
 use super::sections::{Per, Row, Section, Side, Value};
 use super::sums::{Absent, Subject};
 use crate::metrics::{Names, definition_of};
 use crate::present::Unit::{Bytes, Count, Score};
 use crate::present::{Amount, Cell, Color, Column, Table, numbers, table, words};
 use crate::profile::Unit;
+use crate::subjects::sites::unsure;
 
 const CHANCE: Column =
     numbers("chance", "Probability of such a change by chance, with four recordings or more on each side")
@@ -56,14 +56,16 @@ impl Absent {
     }
 }
 
-impl Place {
+impl Row {
     /// The own method, or the reason why it is not known.
     fn shown(&self) -> Cell {
-        match &self.own_method {
-            Some(method) => Cell::text(method),
-            None if !self.has_stack => Cell::words("(no call stack)"),
-            None if self.is_unnamed => Cell::words("(names were not recorded)"),
-            None => Cell::words("(no code of your own)"),
+        let Row { place, may_belong_to, .. } = self;
+        match (&place.own_method, may_belong_to) {
+            (Some(method), Some(others)) => Cell::text(&unsure(method, others)),
+            (Some(method), None) => Cell::text(method),
+            (None, _) if !place.has_stack => Cell::words("(no call stack)"),
+            (None, _) if place.is_unnamed => Cell::words("(names were not recorded)"),
+            (None, _) => Cell::words("(no code of your own)"),
         }
     }
 }
@@ -99,6 +101,7 @@ impl Section {
         let raw = [
             "has_stack",
             "is_unnamed",
+            "may_belong_to",
             "method",
             "type",
             "is_noise",
@@ -128,9 +131,10 @@ impl Section {
                 cell(in_unit(now)),
                 Cell::share(new.or(*base).and_then(|value| value.share)),
                 Cell::chance(row.chance),
-                Cell::optional(place.own_method.as_deref()).shown_as(place.shown()),
+                Cell::optional(place.own_method.as_deref()).shown_as(row.shown()),
                 Cell::Flag(place.has_stack, ""),
                 Cell::Flag(place.is_unnamed, ""),
+                Cell::optional(row.may_belong_to.as_deref()),
                 Cell::optional(place.method.as_deref()),
                 Cell::optional(place.type_name.as_deref()),
                 Cell::Flag(row.is_noise, ""),

@@ -117,12 +117,13 @@ impl BySite {
         }
     }
 
-    /// The own methods with most, and their parts of all.
-    fn methods(self, sites: &Sites) -> Vec<(String, f64)> {
+    /// The own methods with most, their parts of all, and whether it may be methods that are inlined into them.
+    fn methods(self, sites: &Sites) -> Vec<(String, f64, bool)> {
         let mut amounts: Vec<(u32, f64)> = self.sites.into_iter().collect();
         amounts.sort_by_key(|(site, _)| *site);
-        let parts = sites.ranked(amounts).into_iter().map(|most| (most.method, most.amount / self.all.max(1.0)));
-        parts.take(NAMED).filter(|(_, part)| *part >= LEAST_PART).collect()
+        let parts = sites.ranked(amounts).into_iter();
+        let parts = parts.map(|most| (most.method, most.amount / self.all.max(1.0), most.is_unsure));
+        parts.take(NAMED).filter(|(_, part, _)| *part >= LEAST_PART).collect()
     }
 }
 
@@ -147,11 +148,12 @@ impl Reader<'_> {
     fn topic(&self, name: &'static str, sentence: String, by_site: BySite) -> Topic {
         let methods = by_site.methods(&self.sites);
         let mut sentence = Sentence::from(sentence);
-        for (place, (method, part)) in methods.iter().enumerate() {
+        for (place, (method, part, is_unsure)) in methods.iter().enumerate() {
             let before = if place == 0 { "; most in " } else { ", " };
-            sentence = sentence.words(before).text(method).words(format!(" {}", share(*part)));
+            let or_others = if *is_unsure { " (or methods inlined into it)" } else { "" };
+            sentence = sentence.words(before).text(method).words(format!("{or_others} {}", share(*part)));
         }
-        Topic { name, sentence, methods }
+        Topic { name, sentence, methods: methods.into_iter().map(|(method, part, _)| (method, part)).collect() }
     }
 
     fn processor(&self) -> Result<Option<Topic>> {

@@ -11,7 +11,7 @@ use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use super::model::{Profile, What};
-use super::protobuf::{bytes, double, message, number, present};
+use super::protobuf::{bytes, double, message, number, present, string};
 use super::strings::Strings;
 use crate::HeldTexts;
 use crate::rows::each_row;
@@ -267,14 +267,14 @@ struct Content(Vec<u8>);
 impl Content {
     fn new(name: &str, category: &str) -> Content {
         let mut out = Vec::new();
-        bytes(&mut out, 22, category.as_bytes());
-        bytes(&mut out, 23, name.as_bytes());
+        string(&mut out, 22, category);
+        string(&mut out, 23, name);
         Content(out)
     }
 
     fn note(mut self, name: &str, fill: impl FnOnce(&mut Vec<u8>)) -> Content {
         message(&mut self.0, 4, |note| {
-            bytes(note, 10, name.as_bytes());
+            string(note, 10, name);
             fill(note);
         });
         self
@@ -300,7 +300,7 @@ impl Content {
 
     /// A text that is not null.
     fn text(self, name: &str, text: &str) -> Content {
-        if text.is_empty() { self } else { self.note(name, |note| bytes(note, 6, text.as_bytes())) }
+        if text.is_empty() { self } else { self.note(name, |note| string(note, 6, text)) }
     }
 }
 
@@ -367,14 +367,14 @@ impl Writer<'_> {
         self.track(|descriptor| {
             if id == 0 {
                 // Perfetto takes the process 0 for the idle one of Linux.
-                return bytes(descriptor, 2, name.as_bytes());
+                return string(descriptor, 2, &name);
             }
             message(descriptor, 3, |process| {
                 number(process, 1, system_id(id));
                 if !command_line.is_empty() {
-                    bytes(process, 2, command_line.as_bytes());
+                    string(process, 2, command_line);
                 }
-                bytes(process, 6, name.as_bytes());
+                string(process, 6, &name);
             });
         })
     }
@@ -388,7 +388,7 @@ impl Writer<'_> {
                 number(thread, 1, system_id(process));
                 number(thread, 2, system_id(id));
                 if !name.is_empty() {
-                    bytes(thread, 5, name.as_bytes());
+                    string(thread, 5, name);
                 }
             });
         })?;
@@ -399,7 +399,7 @@ impl Writer<'_> {
     fn named(&mut self, parent: Option<u64>, name: &str, fill: impl FnOnce(&mut Vec<u8>)) -> io::Result<u64> {
         self.track(|descriptor| {
             number(descriptor, 5, parent.unwrap_or_default());
-            bytes(descriptor, 2, name.as_bytes());
+            string(descriptor, 2, name);
             fill(descriptor);
         })
     }
@@ -452,7 +452,7 @@ impl Writer<'_> {
         let track = self.named(parent, name, |descriptor| {
             message(descriptor, 8, |counted| match counter.is_bytes {
                 true => number(counted, 3, UNIT_BYTES),
-                false if !counter.unit.is_empty() => bytes(counted, 6, counter.unit.as_bytes()),
+                false if !counter.unit.is_empty() => string(counted, 6, &counter.unit),
                 false => {}
             });
         })?;
@@ -537,16 +537,16 @@ impl Interned {
             let file = self.files.index(&function.file) + 1;
             if file > self.written_files {
                 self.written_files = file;
-                interned(&mut out, 17, file, function.file.as_bytes());
+                interned(&mut out, 17, file, &function.file);
                 message(&mut out, 19, |mapping| {
                     number(mapping, 1, file);
                     number(mapping, 7, file);
                 });
             }
             if is_first(&mut self.functions, frame.function) {
-                interned(&mut out, 5, u64::from(frame.function) + 1, function.name.as_bytes());
+                interned(&mut out, 5, u64::from(frame.function) + 1, &function.name);
                 if !function.source.is_empty() {
-                    interned(&mut out, 18, u64::from(frame.function) + 1, function.source.as_bytes());
+                    interned(&mut out, 18, u64::from(frame.function) + 1, &function.source);
                 }
             }
             message(&mut out, 6, |message| {
@@ -569,10 +569,10 @@ impl Interned {
 }
 
 /// An `InternedString` in a field of `InternedData`.
-fn interned(out: &mut Vec<u8>, field: u64, id: u64, text: &[u8]) {
+fn interned(out: &mut Vec<u8>, field: u64, id: u64, text: &str) {
     message(out, field, |message| {
         number(message, 1, id);
-        bytes(message, 2, text);
+        string(message, 2, text);
     });
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::model::{Profile, Unit, What};
-use super::protobuf::{bytes, number, packed};
+use super::protobuf::{bytes, number, packed, string};
 use super::strings::Strings;
 
 /// Numbers of the fields of `Profile`.
@@ -107,7 +107,7 @@ fn encode_up_to(max_bytes: usize, profile: &Profile, base: Option<&Profile>) -> 
         }
     }
     for text in &strings.list {
-        bytes(&mut out, STRING, text.as_bytes());
+        string(&mut out, STRING, text);
     }
     number(&mut out, TIME_NANOS, profile.start_us.saturating_mul(1000).cast_unsigned());
     number(&mut out, DURATION_NANOS, profile.duration_ns.cast_unsigned());

@@ -1,5 +1,7 @@
 //! Fields of protocol buffers, <https://protobuf.dev/programming-guides/encoding/>.
 
+use crate::present::clean;
+
 /// A number in as few bytes as it needs.
 pub fn varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -25,6 +27,11 @@ pub fn present(out: &mut Vec<u8>, field: u64, value: u64) {
 /// A field that is a number with fractions.
 pub fn double(out: &mut Vec<u8>, field: u64, value: f64) {
     fixed(out, field, value.to_bits());
+}
+
+/// A field that is text of a recording, without what would steer a terminal: `pprof -top` prints names as they are.
+pub fn string(out: &mut Vec<u8>, field: u64, text: &str) {
+    bytes(out, field, clean(text).as_bytes());
 }
 
 /// A field that is text or a message.

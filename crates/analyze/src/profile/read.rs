@@ -16,7 +16,7 @@ use crate::rows::{each_row, wrong};
 use crate::subjects::allocations;
 use crate::subjects::pauses::Pauses;
 use crate::subjects::processor::{self, Processor, State};
-use crate::subjects::sites::is_of_framework;
+use crate::subjects::sites::{is_of_framework, unsure};
 use crate::{HeldTexts, held};
 
 /// The table of sampled allocations.
@@ -28,7 +28,7 @@ tracequet_dataset::row! {
 
 tracequet_dataset::row! {
     struct FrameRow of frame {
-        frame_id, name, written_name, inlined_into, assembly, kind, file, line, line_kind, is_framework
+        frame_id, name, written_name, inlined_into, may_belong_to, assembly, kind, file, line, line_kind, is_framework
     }
 }
 
@@ -329,7 +329,8 @@ impl Functions<'_> {
 }
 
 /// Call sites, with frames of the same name as one function. One whose address belongs to a method that the compiler
-/// put into another one is two: that of the code, and below it that of the method.
+/// put into another one is two: that of the code, and below it that of the method. So is one that may belong to such a
+/// method or to the code itself.
 fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
     let mut all = Functions {
         texts: HeldTexts::of(recording, "frame"),
@@ -342,6 +343,7 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
     // By the name as it was written: methods with code of their own, and those of frames that are in other code.
     let mut written: HashMap<String, u32, RandomState> = HashMap::default();
     let mut inlined: BTreeMap<u32, (String, u32)> = BTreeMap::new();
+    let mut below: HashMap<u32, u32, RandomState> = HashMap::default();
     each_row::<FrameRow<'_>>(recording, ROW_STORED, |row| {
         if row.frame_id as usize != of_frame.len() {
             return Err(wrong(recording, "frame", "frames that are not numbered one after the other"));
@@ -372,10 +374,13 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
         } else if row.is_framework == Some(false) && !written.contains_key(row.written_name) {
             written.insert(all.texts.copy(row.written_name)?, function);
         }
+        if let Some(others) = row.may_belong_to {
+            let function = all.function([&unsure(row.written_name, others), file, ""], code, None)?;
+            below.insert(row.frame_id, all.frame(function, 0));
+        }
         of_frame.push(all.frame(function, line));
         Ok(())
     })?;
-    let mut below: HashMap<u32, u32, RandomState> = HashMap::default();
     for (frame_id, (name, host)) in inlined {
         let function = match written.get(&name) {
             Some(known) => *known,

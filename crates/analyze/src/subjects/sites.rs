@@ -113,6 +113,16 @@ pub(crate) fn is_of_framework(method: &str) -> bool {
     FRAMEWORK.iter().any(|start| method.starts_with(start))
 }
 
+/// The words for code that may be that of other methods, which the compiler put into it: the recording does not say whose it is.
+fn or_others(others: &str) -> String {
+    format!("or {others}, inlined into it")
+}
+
+/// A method whose code may be that of others.
+pub(crate) fn unsure(method: &str, others: &str) -> String {
+    format!("{method} ({})", or_others(others))
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct OfFrame {
     written: u32,
@@ -140,6 +150,8 @@ pub(crate) struct Most {
     /// Into which method the compiler put it, which others it may be, and the line of a lambda, as a part of a sentence; empty where the name
     /// says all.
     pub(crate) inlined: String,
+    /// Whether it may be another one.
+    pub(crate) is_unsure: bool,
 }
 
 /// The call sites of a recording. The tables may come in any order.
@@ -254,14 +266,11 @@ impl Sites {
         let of = |(method, (amount, hosts)): (&str, (f64, BTreeMap<[u32; 3], f64>))| {
             let most = hosts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map_or([0; 3], |(most, _)| most);
             let [host, others, line] = most.map(|place| self.texts.get(place));
-            let said = [
-                host.map(|host| format!("inlined into {host}")),
-                others.map(|others| format!("or {others}, inlined into it")),
-                line.map(str::to_owned),
-            ];
+            let said =
+                [host.map(|host| format!("inlined into {host}")), others.map(or_others), line.map(str::to_owned)];
             let said: Vec<String> = said.into_iter().flatten().collect();
             let inlined = if said.is_empty() { String::new() } else { format!(" ({})", said.join("; ")) };
-            Most { method: method.to_owned(), amount, inlined }
+            Most { method: method.to_owned(), amount, inlined, is_unsure: others.is_some() }
         };
         let mut all: Vec<Most> = methods.into_iter().map(of).collect();
         // Of several with as much the first one by name.
