@@ -11,14 +11,17 @@ mod judge;
 mod line;
 pub mod overview;
 mod picture;
+mod prelude;
 mod queries;
 mod rule;
 mod rules;
 mod score;
 mod shared;
-#[cfg(test)]
-mod story;
 mod survivors;
+#[cfg(test)]
+mod tests {
+    pub(super) mod story;
+}
 mod times;
 mod verdict;
 mod windows;

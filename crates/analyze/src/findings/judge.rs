@@ -137,6 +137,7 @@ fn one(rule: &Rule, look: &Look<'_>) -> Finding {
         return Finding { verdict: Verdict::TooLittle, sentence, ..finding };
     }
     let next_step = closer::command(rule.closer, look, figure.subject.as_deref());
+    let evidence = if figure.evidence.is_empty() { look.sql(rule.query) } else { figure.evidence };
     Finding {
         verdict,
         score: Some(score),
@@ -144,7 +145,7 @@ fn one(rule: &Rule, look: &Look<'_>) -> Finding {
         subject: figure.subject,
         own_method: figure.own_method,
         sentence: figure.sentence,
-        evidence_sql: Some(figure.evidence),
+        evidence_sql: Some(evidence),
         next_step,
         ..finding
     }

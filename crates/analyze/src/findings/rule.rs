@@ -46,11 +46,14 @@ pub struct Rule {
     pub(super) made_by: Option<&'static str>,
     /// Where the page shows the rows.
     pub evidence: Evidence,
+    /// SQL of the rows. `{recording}` and `{process}` stand for their conditions, `{process of g}` for that of the table `g`.
+    /// Empty where it depends on what is found.
+    pub(super) query: &'static str,
     /// Recordings with and without it.
     pub example: Example,
-    /// Makes a recording with its defect.
+    /// Makes a recording with its defect: how much of it, from 0 (none) to 1 (more than the limit of a warning).
     #[cfg(test)]
-    pub(super) story: fn(&mut super::story::Made, f64),
+    pub(super) story: fn(&mut super::tests::story::Made, f64),
     pub(super) judge: fn(&Look<'_>) -> Judged,
 }
 
@@ -115,6 +118,7 @@ impl Rule {
         of_recording: false,
         made_by: None,
         evidence: Evidence { sections: &[], sort: None },
+        query: "",
         example: Example::of("", "", Verdict::Warning),
         #[cfg(test)]
         story: |_, _| (),
@@ -172,6 +176,7 @@ pub(super) struct Figure {
     pub(super) subject: Option<String>,
     pub(super) own_method: Option<String>,
     pub(super) sentence: String,
+    /// SQL of the rows, of a rule whose query depends on what is found.
     pub(super) evidence: String,
 }
 
@@ -193,6 +198,16 @@ impl Look<'_> {
         match self.id {
             0 => format!("{table}.trace_id = {}", self.trace),
             id => format!("{table}.trace_id = {} AND {table}.process_id = {id}", self.trace),
+        }
+    }
+
+    /// A query of a rule, for the recording or the process.
+    pub(super) fn sql(&self, query: &str) -> String {
+        let sql = query.replace("{recording}", &self.of_trace).replace("{process}", &self.of_process);
+        let table = sql.split_once("{process of ").and_then(|(_, rest)| rest.split_once('}')).map(|(table, _)| table);
+        match table {
+            Some(table) => sql.replace(&format!("{{process of {table}}}"), &self.of(table)),
+            None => sql,
         }
     }
 

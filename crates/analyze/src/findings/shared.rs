@@ -10,9 +10,6 @@ use crate::subjects::pauses::SQL;
 /// With fewer collections or pauses there is no verdict, as in JDK Mission Control.
 pub(super) const LEAST_COLLECTIONS: u64 = 10;
 
-/// The least number of samples of allocations for a verdict.
-pub(super) const LEAST_SAMPLES: u64 = 100;
-
 /// The collections for which a condition of SQL holds.
 pub(super) fn collections(look: &Look<'_>, condition: &str) -> String {
     format!(

@@ -1,8 +1,6 @@
 //! The same assembly is loaded again and again.
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "assemblies_again",
@@ -18,12 +16,14 @@ pub(super) const RULE: Rule = Rule {
     advice: "Load it once and keep it (a dictionary by its name), and share one `AssemblyLoadContext`; unload a context that is done with, \
         and let go of all that came from it.",
     evidence: Evidence { sections: &["modules"], sort: None },
+    query: "SELECT name, count(*) AS how_often, count(unload_ts_ns) AS unloaded FROM assembly WHERE {process} AND load_ts_ns IS NOT NULL \
+        GROUP BY ALL ORDER BY how_often DESC LIMIT 20",
     example: Example {
         unrecorded: Some("habits/handles"),
         ..Example::of("habits/addins", "habits/addins-clean", Verdict::Warning).by("Depot.Addins.Run").about("Ways")
     },
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -52,33 +52,31 @@ fn judge(look: &Look<'_>) -> Judged {
         ),
         false => "No assembly was loaded twice.".to_owned(),
     };
-    let evidence = format!(
-        "SELECT name, count(*) AS how_often, count(unload_ts_ns) AS unloaded FROM assembly WHERE {} AND load_ts_ns IS NOT NULL \
-         GROUP BY ALL ORDER BY how_often DESC LIMIT 20",
-        look.of_process
-    );
     let subject = is_again.then(|| simple.to_owned());
     let value = if is_again { loads.loaded as f64 } else { 0.0 };
     let rows = process.assemblies.values().map(|loads| loads.loaded).sum();
-    Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, subject, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
     use tracequet_facts::fact::{Assembly, AssemblyLoad, FactSink};
 
-    let callsite_id = made.site(&["Shop.Addins.Run()", "System.Runtime.Loader.AssemblyLoadContext.LoadFromStream()"]);
-    for n in 0..(200.0 * x) as i64 {
-        let (name, load_ts_ns) = ("Shop.Prices, Version=1.0.0.0", Some(n * S / 5));
-        made.tables.add(&Assembly {
-            process_id: 7,
-            assembly_id: n.cast_unsigned(),
-            name,
-            load_ts_ns,
-            ..Assembly::default()
-        });
-        made.tables.add(&AssemblyLoad { process_id: 7, callsite_id, name, ..AssemblyLoad::default() });
+    use crate::findings::tests::story::{Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let callsite_id =
+            made.site(&["Shop.Addins.Run()", "System.Runtime.Loader.AssemblyLoadContext.LoadFromStream()"]);
+        for n in 0..(200.0 * x) as i64 {
+            let (name, load_ts_ns) = ("Shop.Prices, Version=1.0.0.0", Some(n * S / 5));
+            made.tables.add(&Assembly {
+                process_id: 7,
+                assembly_id: n.cast_unsigned(),
+                name,
+                load_ts_ns,
+                ..Assembly::default()
+            });
+            made.tables.add(&AssemblyLoad { process_id: 7, callsite_id, name, ..AssemblyLoad::default() });
+        }
     }
 }

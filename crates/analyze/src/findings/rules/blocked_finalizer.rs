@@ -1,9 +1,6 @@
 //! The thread that runs finalizers is busy or waits in them.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 use crate::subjects::sites::Is;
 
 pub(super) const RULE: Rule = Rule {
@@ -21,9 +18,11 @@ pub(super) const RULE: Rule = Rule {
         out of the finalizer.",
     closer: closer::WAITING_SAMPLES,
     evidence: Evidence { sections: &["collections"], sort: None },
+    query: "SELECT t.name AS type_name, count(*) AS finalized FROM gc_finalizable f LEFT JOIN type t ON t.trace_id = f.trace_id \
+        AND t.process_id = f.process_id AND t.type_id = f.type_id WHERE {process of f} GROUP BY ALL ORDER BY finalized DESC LIMIT 20",
     example: Example::of("habits/stuck", "habits/stuck-clean", Verdict::Warning).by("Depot.Lease.Finalize"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -55,17 +54,15 @@ fn judge(look: &Look<'_>) -> Judged {
     let at = own_method.as_ref().map_or(String::new(), |method| format!(", most of it in {method}"));
     let sentence =
         format!("The finalizer thread spent {} of the time in finalizers{at}.{of_type}", words::percent(value));
-    let evidence = format!(
-        "SELECT t.name AS type_name, count(*) AS finalized FROM gc_finalizable f LEFT JOIN type t ON t.trace_id = f.trace_id \
-         AND t.process_id = f.process_id AND t.type_id = f.type_id WHERE {} GROUP BY ALL ORDER BY finalized DESC LIMIT 20",
-        look.of("f")
-    );
-    Figure { value, rows: rounds, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows: rounds, subject, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    let site = made.site(&["Shop.Lease.Finalize()", "System.Threading.Thread.Sleep(int)"]);
-    made.samples(2, 1000, |n| (if f64::from(n) < 1000.0 * x { site } else { 0 }, "external"));
+mod story {
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let site = made.site(&["Shop.Lease.Finalize()", "System.Threading.Thread.Sleep(int)"]);
+        made.samples(2, 1000, |n| (if f64::from(n) < 1000.0 * x { site } else { 0 }, "external"));
+    }
 }

@@ -1,10 +1,6 @@
 //! Workers of the thread pool wait: who blocks them, and whether they wait for tasks (sync over async).
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::windows::Windows;
-use crate::findings::words;
+use crate::findings::prelude::*;
 use crate::subjects::sites::{Is, Most};
 
 pub(super) const RULE: Rule = Rule {
@@ -31,7 +27,7 @@ pub(super) const RULE: Rule = Rule {
         .by("Shop.Prices.Answer")
         .about("sync over async"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -94,43 +90,42 @@ fn judge(look: &Look<'_>) -> Judged {
         None => "No worker of the thread pool waits in your code.".to_owned(),
     };
     let own_method = most.map(|most| most.method);
-    let evidence = if is_by_waits {
-        format!(
+    let evidence = look.sql(match is_by_waits {
+        true => {
             "SELECT own_method, source, sum(how_often) AS how_often, sum(total_ms) AS total_ms, max(longest_ms) AS longest_ms \
-             FROM waits_by_site WHERE {} AND own_method IS NOT NULL GROUP BY ALL ORDER BY total_ms DESC LIMIT 10",
-            look.of_process
-        )
-    } else {
-        format!(
-            "SELECT own_method, sum(external_samples) AS samples FROM cpu_by_site WHERE {} AND own_method IS NOT NULL \
-             GROUP BY ALL ORDER BY samples DESC LIMIT 10",
-            look.of_process
-        )
-    };
+             FROM waits_by_site WHERE {process} AND own_method IS NOT NULL GROUP BY ALL ORDER BY total_ms DESC LIMIT 10"
+        }
+        false => {
+            "SELECT own_method, sum(external_samples) AS samples FROM cpu_by_site WHERE {process} AND own_method IS NOT NULL \
+             GROUP BY ALL ORDER BY samples DESC LIMIT 10"
+        }
+    });
     let subject = own_method.is_some().then(|| if on_tasks { "sync over async" } else { "waits" }.to_owned());
     Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
     use tracequet_facts::fact::{FactSink, Wait};
 
-    let ns = |most: i64| (most as f64 * x) as i64;
-    let site = made.site(&[
-        "System.Threading.ThreadPoolWorkQueue.Dispatch()",
-        "Shop.Prices.Answer(int)",
-        "System.Threading.Tasks.Task`1[int].GetResultCore(bool)",
-    ]);
-    for n in 0..60 {
-        let row = Wait {
-            start_ts_ns: n * S,
-            end_ts_ns: Some(n * S + ns(4 * S)),
-            process_id: 7,
-            callsite_id: site,
-            ..Wait::default()
-        };
-        made.tables.add(&row);
+    use crate::findings::tests::story::{Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let ns = |most: i64| (most as f64 * x) as i64;
+        let site = made.site(&[
+            "System.Threading.ThreadPoolWorkQueue.Dispatch()",
+            "Shop.Prices.Answer(int)",
+            "System.Threading.Tasks.Task`1[int].GetResultCore(bool)",
+        ]);
+        for n in 0..60 {
+            let row = Wait {
+                start_ts_ns: n * S,
+                end_ts_ns: Some(n * S + ns(4 * S)),
+                process_id: 7,
+                callsite_id: site,
+                ..Wait::default()
+            };
+            made.tables.add(&row);
+        }
     }
 }

@@ -1,9 +1,7 @@
 //! Full collections stop the program instead of running beside it.
 
 use crate::findings::collections::Gc;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
+use crate::findings::prelude::*;
 use crate::subjects::collections::{NOT_BACKGROUND, NOT_DUMP, NOT_INDUCED};
 
 pub(super) const RULE: Rule = Rule {
@@ -24,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
     evidence: Evidence { sections: &["collections"], sort: Some("pause") },
     example: Example::of("habits/photos", "habits/photos-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -46,9 +44,12 @@ fn judge(look: &Look<'_>) -> Judged {
     Figure { value, rows: full.len() as u64, at_most, sentence, evidence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
-    (1..=20).for_each(|n| made.gc(n, 2, "AllocSmall", if part(n - 1, 20) { "blocking" } else { "background" }))
+mod story {
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+        (1..=20).for_each(|n| made.gc(n, 2, "AllocSmall", if part(n - 1, 20) { "blocking" } else { "background" }))
+    }
 }

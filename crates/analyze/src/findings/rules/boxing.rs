@@ -1,11 +1,6 @@
 //! Values are put into objects, again and again.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::score::score;
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::{allocations, words};
+use crate::findings::prelude::*;
 use crate::subjects::sites::Is;
 
 pub(super) const RULE: Rule = Rule {
@@ -29,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
         .by("Shop.Totals.Answer")
         .about("System.Int32"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -67,10 +62,10 @@ fn judge(look: &Look<'_>) -> Judged {
             || look.picture.sites.has(site, &[Is::Boxes]);
         if is_boxed { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
     });
-    if part.all_samples < shared::LEAST_SAMPLES {
-        return Judged::too_little(format!("{} samples of allocations are too few.", part.all_samples));
+    if let Some(too_few) = part.too_few() {
+        return too_few;
     }
-    let (value, rate) = (part.share(), part.bytes / look.seconds().max(1e-9));
+    let (value, rate) = (part.share(), part.rate(look));
     // A structure of the user is boxed where its objects are; without its element type it may be a class.
     let unknown = allocations::part(look, |_, kind, name, allocated| {
         let is_unknown =
@@ -78,7 +73,7 @@ fn judge(look: &Look<'_>) -> Judged {
         if is_unknown { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
     });
     let may_be = score(value + unknown.share(), RULE.info, RULE.warning);
-    let may_be = may_be.min(score(rate + unknown.bytes / look.seconds().max(1e-9), 1e6, 10e6));
+    let may_be = may_be.min(score(rate + unknown.rate(look), 1e6, 10e6));
     if Verdict::of_score(score(value, RULE.info, RULE.warning)) == Verdict::Fine
         && Verdict::of_score(may_be) > Verdict::Fine
     {
@@ -98,25 +93,26 @@ fn judge(look: &Look<'_>) -> Judged {
     let of_type = part.type_name.as_ref().map_or(String::new(), |name| format!(", {}", words::quoted(name)));
     let evidence = allocations::evidence(look, &format!("type_name IN ({list}{of_type})"));
     // A large share of a few bytes costs nothing.
-    let at_most = Some(score(rate, 1e6, 10e6));
-    let (subject, own_method) = if part.samples > 0 { (part.type_name, part.own_method) } else { (None, None) };
-    Figure { value, rows: part.all_samples, at_most, subject, own_method, sentence, evidence }.into()
+    let at_most = score(rate, 1e6, 10e6);
+    part.figure(at_most, sentence, evidence)
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::allocation;
+mod story {
     use tracequet_facts::fact::{FactSink, Type};
 
-    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
-    let site = made.site(&["Shop.Totals.Sum()", "System.Text.StringBuilder.Append(char)"]);
-    for n in 0..200 {
-        let name = if part(n, 200) { "System.Int32" } else { "Shop.Line" };
-        made.tables.add(&allocation(site, "sampled", name, "small"));
-    }
-    for (name, element_type) in [("System.Int32", 0x08), ("Shop.Line", 0x12)] {
-        let type_id = name.len() as u64;
-        made.tables.add(&Type { process_id: 7, type_id, name, element_type, ..Type::default() });
+    use crate::findings::tests::story::{Made, allocation};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+        let site = made.site(&["Shop.Totals.Sum()", "System.Text.StringBuilder.Append(char)"]);
+        for n in 0..200 {
+            let name = if part(n, 200) { "System.Int32" } else { "Shop.Line" };
+            made.tables.add(&allocation(site, "sampled", name, "small"));
+        }
+        for (name, element_type) in [("System.Int32", 0x08), ("Shop.Line", 0x12)] {
+            let type_id = name.len() as u64;
+            made.tables.add(&Type { process_id: 7, type_id, name, element_type, ..Type::default() });
+        }
     }
 }

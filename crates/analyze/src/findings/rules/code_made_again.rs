@@ -1,9 +1,6 @@
 //! Code is made at run time again and again, and compiled each time.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "code_made_again",
@@ -21,12 +18,14 @@ pub(super) const RULE: Rule = Rule {
         `Expression.Compile`, `XmlSerializer` with more than a type, `JsonSerializerOptions`.",
     closer: closer::COMPILATIONS,
     evidence: Evidence { sections: &["jit", "stacks-jit"], sort: None },
+    query: "SELECT own_method, method, count(*) AS how_often, sum(jit_ms) AS total_ms FROM jit WHERE {process} AND method LIKE 'dynamicClass.%' \
+        GROUP BY ALL ORDER BY how_often DESC LIMIT 20",
     example: Example {
         unrecorded: Some("habits/handles"),
         ..Example::of("habits/formulas", "habits/formulas-clean", Verdict::Warning)
     },
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -49,34 +48,31 @@ fn judge(look: &Look<'_>) -> Judged {
             words::three(value)
         ),
     };
-    let evidence = format!(
-        "SELECT own_method, method, count(*) AS how_often, sum(jit_ms) AS total_ms FROM jit WHERE {} AND method LIKE 'dynamicClass.%' \
-         GROUP BY ALL ORDER BY how_often DESC LIMIT 20",
-        look.of_process
-    );
     let (rows, own_method) = (look.process.compilations.len() as u64, most.map(|most| most.method));
-    Figure { value, rows, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::MS;
+mod story {
     use tracequet_facts::fact::{FactSink, MethodCompilation};
 
-    let callsite_id = made.site(&["Shop.Tariff.Price()", "System.Linq.Expressions.Expression.Compile()"]);
-    for n in 0..(3000.0 * x) as i64 {
-        let start_ts_ns = n * 20 * MS;
-        let row = MethodCompilation {
-            start_ts_ns,
-            end_ts_ns: Some(start_ts_ns + MS / 10),
-            process_id: 7,
-            callsite_id,
-            kind: "jit",
-            namespace: "dynamicClass",
-            name: "lambda_method",
-            ..MethodCompilation::default()
-        };
-        made.tables.add(&row);
+    use crate::findings::tests::story::{MS, Made};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let callsite_id = made.site(&["Shop.Tariff.Price()", "System.Linq.Expressions.Expression.Compile()"]);
+        for n in 0..(3000.0 * x) as i64 {
+            let start_ts_ns = n * 20 * MS;
+            let row = MethodCompilation {
+                start_ts_ns,
+                end_ts_ns: Some(start_ts_ns + MS / 10),
+                process_id: 7,
+                callsite_id,
+                kind: "jit",
+                namespace: "dynamicClass",
+                name: "lambda_method",
+                ..MethodCompilation::default()
+            };
+            made.tables.add(&row);
+        }
     }
 }

@@ -1,8 +1,6 @@
 //! A connection is made for nearly each request of HttpClient.
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 use crate::subjects::sites::Is;
 
 pub(super) const RULE: Rule = Rule {
@@ -21,9 +19,11 @@ pub(super) const RULE: Rule = Rule {
     advice: "Keep one `HttpClient` (a static field, or `IHttpClientFactory`) in place of a new one for each call, and read answers to \
         their end, so that connections are used again.",
     evidence: Evidence { sections: &["requests", "timeline"], sort: None },
+    query: "SELECT name, count(*) AS how_often, sum(duration_ns) / 1e6 AS total_ms, max(duration_ns) / 1e6 AS longest_ms FROM activity \
+        WHERE {process} AND (provider_name LIKE '%System.Net.Http%') GROUP BY ALL ORDER BY how_often DESC",
     example: Example::of("habits/dials", "habits/dials-clean", Verdict::Warning).by("Depot.Rates.Ask"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -50,36 +50,33 @@ fn judge(look: &Look<'_>) -> Judged {
     let by = own_method.as_ref().map_or(String::new(), |method| format!(", most of these by {method}"));
     let sentence =
         format!("{made} connections were made for {rows} requests of HttpClient{by}: {}.", words::percent(value));
-    let evidence = format!(
-        "SELECT name, count(*) AS how_often, sum(duration_ns) / 1e6 AS total_ms, max(duration_ns) / 1e6 AS longest_ms FROM activity \
-         WHERE {} AND (provider_name LIKE '%System.Net.Http%') GROUP BY ALL ORDER BY how_often DESC",
-        look.of_process
-    );
-    Figure { value, rows, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::MS;
+mod story {
     use tracequet_facts::fact::{Activity, FactSink};
 
-    let callsite_id = made.site(&["Shop.Rates.Ask()", "System.Net.Http.HttpClient.SendAsync()"]);
-    for n in 0..400 {
-        let row = Activity {
-            start_ts_ns: n * 100 * MS,
-            end_ts_ns: Some(n * 100 * MS + MS),
-            process_id: 7,
-            callsite_id,
-            provider_name: "System.Net.Http",
-            name: "Request",
-            start_fields: Some(r#"{"scheme":"http","host":"bank","port":80,"pathAndQuery":"/rate"}"#),
-            ..Activity::default()
-        };
-        made.tables.add(&row);
-        if (n as f64) < 400.0 * x {
-            let (provider_name, name) = ("Experimental.System.Net.Http.Connections", "ConnectionSetup");
-            made.tables.add(&Activity { provider_name, name, start_fields: None, ..row });
+    use crate::findings::tests::story::{MS, Made};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let callsite_id = made.site(&["Shop.Rates.Ask()", "System.Net.Http.HttpClient.SendAsync()"]);
+        for n in 0..400 {
+            let row = Activity {
+                start_ts_ns: n * 100 * MS,
+                end_ts_ns: Some(n * 100 * MS + MS),
+                process_id: 7,
+                callsite_id,
+                provider_name: "System.Net.Http",
+                name: "Request",
+                start_fields: Some(r#"{"scheme":"http","host":"bank","port":80,"pathAndQuery":"/rate"}"#),
+                ..Activity::default()
+            };
+            made.tables.add(&row);
+            if (n as f64) < 400.0 * x {
+                let (provider_name, name) = ("Experimental.System.Net.Http.Connections", "ConnectionSetup");
+                made.tables.add(&Activity { provider_name, name, start_fields: None, ..row });
+            }
         }
     }
 }

@@ -1,9 +1,6 @@
 //! A collector that adapts the number of its heaps takes more of the time than it aims at.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 use crate::samples::median;
 
 pub(super) const RULE: Rule = Rule {
@@ -23,9 +20,11 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::ALLOCATIONS,
     causes: &["large_object_triggers", "induced", "boxing", "string_churn"],
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
+    query: "SELECT ts, gc_id, field, value FROM gc_tuning WHERE {process} AND event_name = 'SizeAdaptationTuning' \
+        AND field IN ('median_throughput_cost_percent', 'new_heap_count') ORDER BY ts, field LIMIT 100",
     example: Example::of("habits/datas", "habits/datas-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -46,29 +45,27 @@ fn judge(look: &Look<'_>) -> Judged {
         true => "DATAS is off: the GC does not adapt the number of its heaps.".to_owned(),
         false => format!("By its own measure the GC (DATAS) takes {} of the time.", words::percent(value)),
     };
-    let evidence = format!(
-        "SELECT ts, gc_id, field, value FROM gc_tuning WHERE {} AND event_name = 'SizeAdaptationTuning' \
-         AND field IN ('median_throughput_cost_percent', 'new_heap_count') ORDER BY ts, field LIMIT 100",
-        look.of_process
-    );
-    Figure { value, rows: costs.len() as u64, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows: costs.len() as u64, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
+mod story {
     use tracequet_facts::fact::{FactSink, GcTuning};
 
-    (1..=10).for_each(|gc_id| {
-        made.gc(gc_id, 0, "AllocSmall", "blocking");
-        let row = GcTuning {
-            process_id: 7,
-            gc_id,
-            event_name: "SizeAdaptationTuning",
-            field: "median_throughput_cost_percent",
-            value: x * 8.0,
-            ..GcTuning::default()
-        };
-        made.tables.add(&row);
-    });
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        (1..=10).for_each(|gc_id| {
+            made.gc(gc_id, 0, "AllocSmall", "blocking");
+            let row = GcTuning {
+                process_id: 7,
+                gc_id,
+                event_name: "SizeAdaptationTuning",
+                field: "median_throughput_cost_percent",
+                value: x * 8.0,
+                ..GcTuning::default()
+            };
+            made.tables.add(&row);
+        });
+    }
 }

@@ -2,12 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::score::score;
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "dies_in_gen2",
@@ -30,11 +25,14 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::LIFETIMES,
     causes: &["large_object_triggers"],
     evidence: Evidence { sections: &["survival", "heap", "collections"], sort: None },
+    query: "SELECT coalesce(own_method, method) AS own_method, type_name, sum(promoted_bytes) AS promoted_bytes, \
+        sum(died_old_bytes) AS died_old_bytes FROM lifetimes_by_site WHERE {process} AND promoted_bytes > 0 GROUP BY ALL \
+        ORDER BY died_old_bytes DESC LIMIT 20",
     example: Example::of("habits/belt", "habits/belt-clean", Verdict::Warning)
         .by("Depot.Parcel..ctor")
         .about("System.Byte[]"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -85,49 +83,45 @@ fn judge(look: &Look<'_>) -> Judged {
         ),
         false => "Little that reaches gen 2 dies at the next gen 2 GC.".to_owned(),
     };
-    let evidence = format!(
-        "SELECT coalesce(own_method, method) AS own_method, type_name, sum(promoted_bytes) AS promoted_bytes, \
-         sum(died_old_bytes) AS died_old_bytes FROM lifetimes_by_site WHERE {} AND promoted_bytes > 0 GROUP BY ALL \
-         ORDER BY died_old_bytes DESC LIMIT 20",
-        look.of_process
-    );
     // Between rare full collections everything dies in generation 2, and costs nothing.
     let by_rate = score(rate, 1e6, 10e6);
     let at_most = Some(shared::cost_of_full(look).map_or(by_rate, |cost| cost.min(by_rate)));
     let (subject, own_method) = if value > 0.0 { (subject, most.map(|most| most.method)) } else { (None, None) };
     let followed = look.process.survivors.followed;
-    Figure { value, rows: followed, at_most, subject, own_method, sentence, evidence }.into()
+    Figure { value, rows: followed, at_most, subject, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
     use tracequet_facts::fact::{AllocationLifetime, FactSink, Type};
 
-    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
-    (1..=59).for_each(|n| made.gc(n, if n % 10 == 0 { 2 } else { 1 }, "AllocSmall", "blocking"));
-    let site = made.site(&["Shop.Program.Main()", "Shop.Visits.Answer(int)"]);
-    made.tables.add(&Type { process_id: 7, type_id: 4, name: "Shop.Session", ..Type::default() });
-    for n in 0..400u32 {
-        // Born in each gap between two full collections; those that die do so at the next one.
-        let (born, is_dead) = (i64::from(n % 4) * 10 * S + 5 * S, part(n, 400));
-        let row = AllocationLifetime {
-            ts_ns: born,
-            process_id: 7,
-            callsite_id: site,
-            type_id: 4,
-            source: "tick",
-            allocation_bytes: Some(5_000_000),
-            sample_weight: 1,
-            fate: if is_dead { "dead" } else { "alive" },
-            survived_collections: 3,
-            highest_generation: Some(2),
-            generation_at_end: Some(2),
-            last_alive_ts_ns: if is_dead { born + 4 * S } else { 50 * S },
-            dead_ts_ns: is_dead.then_some(born + 5 * S),
-            ..AllocationLifetime::default()
-        };
-        made.tables.add(&row);
+    use crate::findings::tests::story::{Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+        (1..=59).for_each(|n| made.gc(n, if n % 10 == 0 { 2 } else { 1 }, "AllocSmall", "blocking"));
+        let site = made.site(&["Shop.Program.Main()", "Shop.Visits.Answer(int)"]);
+        made.tables.add(&Type { process_id: 7, type_id: 4, name: "Shop.Session", ..Type::default() });
+        for n in 0..400u32 {
+            // Born in each gap between two full collections; those that die do so at the next one.
+            let (born, is_dead) = (i64::from(n % 4) * 10 * S + 5 * S, part(n, 400));
+            let row = AllocationLifetime {
+                ts_ns: born,
+                process_id: 7,
+                callsite_id: site,
+                type_id: 4,
+                source: "tick",
+                allocation_bytes: Some(5_000_000),
+                sample_weight: 1,
+                fate: if is_dead { "dead" } else { "alive" },
+                survived_collections: 3,
+                highest_generation: Some(2),
+                generation_at_end: Some(2),
+                last_alive_ts_ns: if is_dead { born + 4 * S } else { 50 * S },
+                dead_ts_ns: is_dead.then_some(born + 5 * S),
+                ..AllocationLifetime::default()
+            };
+            made.tables.add(&row);
+        }
     }
 }

@@ -1,13 +1,10 @@
 //! Exceptions are thrown so often that they are a way of the program to decide.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
 use std::cmp::Reverse;
 
 use tracequet_facts::code::written;
 
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "exceptions",
@@ -25,11 +22,13 @@ pub(super) const RULE: Rule = Rule {
     advice: "Use `TryParse`, `TryGetValue` and the like, or check before, in place of throwing and catching.",
     closer: closer::EXCEPTIONS,
     evidence: Evidence { sections: &["exceptions"], sort: None },
+    query: "SELECT type_name, own_method, thrown_in, caught_in, sum(how_often) AS how_often, any_value(for_example) AS for_example \
+        FROM exceptions WHERE {process} GROUP BY ALL ORDER BY how_often DESC LIMIT 10",
     example: Example::of("bugs/exceptions", "bugs/exceptions-clean", Verdict::Warning)
         .by("Shop.Orders.Read")
         .about("System.FormatException"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -50,12 +49,7 @@ fn judge(look: &Look<'_>) -> Judged {
         _ => format!("{} exceptions a second in the worst five: {kind}{thrown}{caught}.", words::three(value)),
     };
     let own_method = method.map(|most| most.method);
-    let evidence = format!(
-        "SELECT type_name, own_method, thrown_in, caught_in, sum(how_often) AS how_often, any_value(for_example) AS for_example \
-         FROM exceptions WHERE {} GROUP BY ALL ORDER BY how_often DESC LIMIT 10",
-        look.of_process
-    );
-    Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, subject, own_method, sentence, ..Figure::default() }.into()
 }
 
 /// A method as other methods are named: the runtime writes `void [Shop] Shop.Orders::Read(int32)`, and `Shop.Orders+<Load>d__5::MoveNext()` of
@@ -68,25 +62,6 @@ fn named(method: &str) -> String {
     let mut text = String::new();
     written::push(&mut text, of_type, method);
     text
-}
-
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
-#[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
-    use tracequet_facts::fact::{Exception, FactSink};
-
-    let site = made.site(&["Shop.Orders.Read(string)", "System.Runtime.EH.RhThrowEx()"]);
-    (0..(x * 10_000.0) as i64).for_each(|n| {
-        let row = Exception {
-            ts_ns: n * S / 2000,
-            process_id: 7,
-            callsite_id: site,
-            type_name: "System.FormatException",
-            ..Exception::default()
-        };
-        made.tables.add(&row);
-    });
 }
 
 #[cfg(test)]
@@ -106,5 +81,26 @@ mod tests {
         ] {
             assert_eq!(named(given), written);
         }
+    }
+}
+
+#[cfg(test)]
+mod story {
+    use tracequet_facts::fact::{Exception, FactSink};
+
+    use crate::findings::tests::story::{Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let site = made.site(&["Shop.Orders.Read(string)", "System.Runtime.EH.RhThrowEx()"]);
+        (0..(x * 10_000.0) as i64).for_each(|n| {
+            let row = Exception {
+                ts_ns: n * S / 2000,
+                process_id: 7,
+                callsite_id: site,
+                type_name: "System.FormatException",
+                ..Exception::default()
+            };
+            made.tables.add(&row);
+        });
     }
 }

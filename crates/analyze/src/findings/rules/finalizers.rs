@@ -1,10 +1,6 @@
 //! Many objects live on only to be finalized.
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::windows::Windows;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "finalizers",
@@ -20,9 +16,11 @@ pub(super) const RULE: Rule = Rule {
     advice: "Dispose of them (`using`), so that `GC.SuppressFinalize` is called.",
     causes: &["blocked_finalizer"],
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
+    query: "SELECT gc_id, start_ts, generation, finalization_promoted_count FROM gc WHERE {process} AND finalization_promoted_count > 0 \
+        ORDER BY finalization_promoted_count DESC LIMIT 20",
     example: Example::of("habits/finalizers", "habits/finalizers-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -40,29 +38,26 @@ fn judge(look: &Look<'_>) -> Judged {
     }
     let value = windows.worst(look.recording_ns()) * 1e9;
     let sentence = format!("{} objects a second survive a GC only to be finalized.", words::three(value));
-    let evidence = format!(
-        "SELECT gc_id, start_ts, generation, finalization_promoted_count FROM gc WHERE {} AND finalization_promoted_count > 0 \
-         ORDER BY finalization_promoted_count DESC LIMIT 20",
-        look.of_process
-    );
-    Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
     use tracequet_facts::fact::{FactSink, Gc};
 
-    (1..=30).for_each(|gc_id| {
-        let row = Gc {
-            gc_id,
-            process_id: 7,
-            generation: Some(0),
-            start_ts_ns: i64::from(gc_id) * S,
-            finalization_promoted_count: Some((x * 30_000.0) as u64),
-            ..Gc::default()
-        };
-        made.tables.add(&row);
-    });
+    use crate::findings::tests::story::{Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        (1..=30).for_each(|gc_id| {
+            let row = Gc {
+                gc_id,
+                process_id: 7,
+                generation: Some(0),
+                start_ts_ns: i64::from(gc_id) * S,
+                finalization_promoted_count: Some((x * 30_000.0) as u64),
+                ..Gc::default()
+            };
+            made.tables.add(&row);
+        });
+    }
 }

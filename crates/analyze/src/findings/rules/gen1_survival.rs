@@ -1,11 +1,6 @@
 //! Much of what is in generation 1 lives on into generation 2.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::score::score;
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "gen1_survival",
@@ -24,9 +19,13 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::RECORD_LIFETIMES,
     causes: &["leak", "growing_live_set"],
     evidence: Evidence { sections: &["survival", "heap", "collections"], sort: None },
+    query: "SELECT g.gc_id, g.start_ts, sum(h.object_before_bytes) AS object_bytes, \
+        sum(h.pinned_survived_bytes + h.other_survived_bytes) AS survived_bytes FROM gc g JOIN gc_heap_generation h \
+        ON h.trace_id = g.trace_id AND h.gc_id = g.gc_id WHERE {process of g} AND g.generation = 1 AND h.generation = 1 GROUP BY ALL \
+        ORDER BY survived_bytes DESC LIMIT 20",
     example: Example::of("habits/grows", "habits/grows-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -51,33 +50,29 @@ fn judge(look: &Look<'_>) -> Judged {
     let rate = survived / look.seconds().max(1e-9);
     let sentence =
         format!("{} of what was in gen 1 survived into gen 2, {} a second.", words::percent(value), words::size(rate));
-    let evidence = format!(
-        "SELECT g.gc_id, g.start_ts, sum(h.object_before_bytes) AS object_bytes, \
-         sum(h.pinned_survived_bytes + h.other_survived_bytes) AS survived_bytes FROM gc g JOIN gc_heap_generation h \
-         ON h.trace_id = g.trace_id AND h.gc_id = g.gc_id WHERE {} AND g.generation = 1 AND h.generation = 1 GROUP BY ALL \
-         ORDER BY survived_bytes DESC LIMIT 20",
-        look.of("g")
-    );
     // A large share of a few bytes costs nothing.
     let by_rate = score(rate, 1e6, 10e6);
     let at_most = Some(if look.seconds() < WARM { by_rate.min(60.0) } else { by_rate });
-    Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
+mod story {
     use tracequet_facts::fact::{FactSink, GcHeapGeneration};
 
-    (1..=20).for_each(|gc_id| {
-        made.gc(gc_id, 1, "AllocSmall", "blocking");
-        let row = GcHeapGeneration {
-            gc_id,
-            generation: 1,
-            object_before_bytes: 100_000_000,
-            other_survived_bytes: (x * 95e6) as u64,
-            ..GcHeapGeneration::default()
-        };
-        made.tables.add(&row);
-    });
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        (1..=20).for_each(|gc_id| {
+            made.gc(gc_id, 1, "AllocSmall", "blocking");
+            let row = GcHeapGeneration {
+                gc_id,
+                generation: 1,
+                object_before_bytes: 100_000_000,
+                other_survived_bytes: (x * 95e6) as u64,
+                ..GcHeapGeneration::default()
+            };
+            made.tables.add(&row);
+        });
+    }
 }

@@ -1,9 +1,6 @@
 //! Background collections begin though much of generation 2 is free.
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "gen2_free_on_entry",
@@ -22,9 +19,13 @@ pub(super) const RULE: Rule = Rule {
     causes: &["large_object_triggers", "induced", "leak", "growing_live_set"],
     made_by: Some("profiler_collections"),
     evidence: Evidence { sections: &["heap", "collections"], sort: None },
+    query: "SELECT g.gc_id, g.start_ts, g.reason, sum(h.size_before_bytes) AS size_bytes, \
+        sum(h.free_list_before_bytes + h.free_object_before_bytes) AS free_bytes FROM gc g JOIN gc_heap_generation h \
+        ON h.trace_id = g.trace_id AND h.gc_id = g.gc_id WHERE {process of g} AND g.kind = 'background' AND h.generation = 2 \
+        GROUP BY ALL ORDER BY g.start_ts LIMIT 20",
     example: Example::of("habits/holes", "habits/holes-clean", Verdict::Info),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -46,33 +47,29 @@ fn judge(look: &Look<'_>) -> Judged {
     }
     let value = free / size;
     let sentence = format!("When background GCs began, {} of gen 2 was free.", words::percent(value));
-    let evidence = format!(
-        "SELECT g.gc_id, g.start_ts, g.reason, sum(h.size_before_bytes) AS size_bytes, \
-         sum(h.free_list_before_bytes + h.free_object_before_bytes) AS free_bytes FROM gc g JOIN gc_heap_generation h \
-         ON h.trace_id = g.trace_id AND h.gc_id = g.gc_id WHERE {} AND g.kind = 'background' AND h.generation = 2 \
-         GROUP BY ALL ORDER BY g.start_ts LIMIT 20",
-        look.of("g")
-    );
     // What costs nothing is no matter.
     let at_most = shared::cost_of_full(look);
-    Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
+mod story {
     use tracequet_facts::fact::{FactSink, GcHeapGeneration};
 
-    (1..=5).for_each(|gc_id| {
-        made.gc(gc_id, 2, "AllocSmall", "background");
-        let (size_before_bytes, free_list_before_bytes) = (100_000_000, (x * 100e6) as u64);
-        let row = GcHeapGeneration {
-            gc_id,
-            generation: 2,
-            size_before_bytes,
-            free_list_before_bytes,
-            ..GcHeapGeneration::default()
-        };
-        made.tables.add(&row);
-    });
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        (1..=5).for_each(|gc_id| {
+            made.gc(gc_id, 2, "AllocSmall", "background");
+            let (size_before_bytes, free_list_before_bytes) = (100_000_000, (x * 100e6) as u64);
+            let row = GcHeapGeneration {
+                gc_id,
+                generation: 2,
+                size_before_bytes,
+                free_list_before_bytes,
+                ..GcHeapGeneration::default()
+            };
+            made.tables.add(&row);
+        });
+    }
 }

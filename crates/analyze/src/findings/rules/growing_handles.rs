@@ -1,11 +1,7 @@
 //! The number of handles of the collector grows: somebody takes them and does not free them.
 
-use crate::findings::closer;
 use crate::findings::line::Line;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 use crate::samples::median;
 
 pub(super) const RULE: Rule = Rule {
@@ -26,9 +22,10 @@ pub(super) const RULE: Rule = Rule {
     advice: "Call `Free` on each `GCHandle`, and dispose of timers and of objects that wrap native callbacks.",
     closer: closer::RECORD_HANDLES,
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
+    query: "SELECT gc_id, start_ts, handle_count FROM gc WHERE {process} AND handle_count IS NOT NULL ORDER BY start_ts LIMIT 100",
     example: Example::of("habits/handles", "habits/handles-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -59,30 +56,28 @@ fn judge(look: &Look<'_>) -> Judged {
         true => format!("Handles grew from {first:.0} to {last:.0} in {}.", words::time(span)),
         false => format!("The number of handles does not grow steadily over {} GCs.", points.len()),
     };
-    let evidence = format!(
-        "SELECT gc_id, start_ts, handle_count FROM gc WHERE {} AND handle_count IS NOT NULL ORDER BY start_ts LIMIT 100",
-        look.of_process
-    );
     let at_most = (span < WARM_SPAN).then_some(60.0);
-    Figure { value, rows: points.len() as u64, at_most, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows: points.len() as u64, at_most, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
     use tracequet_facts::fact::{FactSink, Gc};
 
-    (1..=30u32).for_each(|gc_id| {
-        let row = Gc {
-            gc_id,
-            process_id: 7,
-            generation: Some(0),
-            start_ts_ns: i64::from(gc_id) * S,
-            complete: true,
-            handle_count: Some(2000 + (f64::from(gc_id) * x * 1000.0) as u32),
-            ..Gc::default()
-        };
-        made.tables.add(&row);
-    });
+    use crate::findings::tests::story::{Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        (1..=30u32).for_each(|gc_id| {
+            let row = Gc {
+                gc_id,
+                process_id: 7,
+                generation: Some(0),
+                start_ts_ns: i64::from(gc_id) * S,
+                complete: true,
+                handle_count: Some(2000 + (f64::from(gc_id) * x * 1000.0) as u32),
+                ..Gc::default()
+            };
+            made.tables.add(&row);
+        });
+    }
 }

@@ -1,11 +1,8 @@
 //! The live set grows: what full collections find alive gets larger from one to the next.
 
-use crate::findings::closer;
 use crate::findings::collections::Gc;
 use crate::findings::line::Line;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 use crate::samples::median;
 
 pub(super) const RULE: Rule = Rule {
@@ -30,9 +27,12 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::HEAP_OF_TYPE,
     causes: &["blocked_finalizer", "leak"],
     evidence: Evidence { sections: &["stacks-live", "retained", "survival", "collections"], sort: None },
+    query: "SELECT g.gc_id, g.start_ts, g.generation, sum(s.promoted_bytes) AS alive_bytes, sum(s.size_bytes) AS size_bytes FROM gc g \
+        JOIN gc_heap_stats s ON s.trace_id = g.trace_id AND s.gc_id = g.gc_id WHERE s.generation >= 2 \
+        AND {process of g} GROUP BY ALL ORDER BY g.generation DESC, g.start_ts LIMIT 100",
     example: Example::of("habits/grows", "habits/grows-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -93,9 +93,8 @@ fn judge(look: &Look<'_>) -> Judged {
         ),
         false => format!("The live set does not grow steadily over {} gen 2 GCs.", points.len()),
     };
-    let evidence = evidence(look);
     let at_most = (span(&points) < WARM_SPAN).then_some(60.0);
-    Figure { value, rows: points.len() as u64, at_most, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows: points.len() as u64, at_most, sentence, ..Figure::default() }.into()
 }
 
 /// Where full collections are few: generation 2 grows steadily. What is in it may be dead, so that this is no warning.
@@ -119,27 +118,20 @@ fn old_generation(look: &Look<'_>, full: usize) -> Option<Figure> {
         words::size(last)
     );
     let (value, rows, at_most) = (line.growth / middle, points.len() as u64, Some(60.0));
-    Some(Figure { value, rows, at_most, sentence, evidence: evidence(look), ..Figure::default() })
+    Some(Figure { value, rows, at_most, sentence, ..Figure::default() })
 }
 
-/// What collections of the older generations found alive, and the sizes.
-fn evidence(look: &Look<'_>) -> String {
-    format!(
-        "SELECT g.gc_id, g.start_ts, g.generation, sum(s.promoted_bytes) AS alive_bytes, sum(s.size_bytes) AS size_bytes FROM gc g \
-         JOIN gc_heap_stats s ON s.trace_id = g.trace_id AND s.gc_id = g.gc_id WHERE s.generation >= 2 \
-         AND {} GROUP BY ALL ORDER BY g.generation DESC, g.start_ts LIMIT 100",
-        look.of("g")
-    )
-}
-
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
+mod story {
     use tracequet_facts::fact::{FactSink, GcHeapStats};
 
-    for gc_id in 1..=12 {
-        made.gc(gc_id, 2, "AllocSmall", "background");
-        let promoted_bytes = 20_000_000 + (f64::from(gc_id) * x * 10e6) as u64;
-        made.tables.add(&GcHeapStats { gc_id, generation: 2, promoted_bytes, ..GcHeapStats::default() });
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        for gc_id in 1..=12 {
+            made.gc(gc_id, 2, "AllocSmall", "background");
+            let promoted_bytes = 20_000_000 + (f64::from(gc_id) * x * 10e6) as u64;
+            made.tables.add(&GcHeapStats { gc_id, generation: 2, promoted_bytes, ..GcHeapStats::default() });
+        }
     }
 }

@@ -1,7 +1,6 @@
 //! The machine, or the container, has little memory left.
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "high_memory_load",
@@ -16,9 +15,11 @@ pub(super) const RULE: Rule = Rule {
     record: "gc",
     advice: "Give the machine or container more memory, or set `System.GC.HeapHardLimit` and `System.GC.ConserveMemory`.",
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
+    query: "SELECT gc_id, start_ts, memory_load_percent FROM gc WHERE {process} AND memory_load_percent IS NOT NULL \
+        ORDER BY memory_load_percent DESC LIMIT 20",
     example: Example::of("habits/cache", "habits/cache-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -29,25 +30,23 @@ fn judge(look: &Look<'_>) -> Judged {
     let Some(most) = loads.into_iter().max() else { return Judged::too_little("No GC says it.") };
     let value = most as f64 / 100.0;
     let sentence = format!("Up to {most} % of the memory was in use, as the GC measures it.");
-    let evidence = format!(
-        "SELECT gc_id, start_ts, memory_load_percent FROM gc WHERE {} AND memory_load_percent IS NOT NULL \
-         ORDER BY memory_load_percent DESC LIMIT 20",
-        look.of_process
-    );
-    Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
+mod story {
     use tracequet_facts::fact::{FactSink, Gc};
 
-    let row = Gc {
-        gc_id: 1,
-        process_id: 7,
-        generation: Some(0),
-        memory_load_percent: Some((x * 99.0) as u32),
-        ..Gc::default()
-    };
-    made.tables.add(&row);
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let row = Gc {
+            gc_id: 1,
+            process_id: 7,
+            generation: Some(0),
+            memory_load_percent: Some((x * 99.0) as u32),
+            ..Gc::default()
+        };
+        made.tables.add(&row);
+    }
 }

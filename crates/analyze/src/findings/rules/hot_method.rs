@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "hot_method",
@@ -26,9 +23,10 @@ pub(super) const RULE: Rule = Rule {
         again.",
     closer: closer::PROCESSOR,
     evidence: Evidence { sections: &["stacks-cpu"], sort: None },
+    query: "SELECT own_method, method, samples FROM cpu_by_site WHERE {process} AND own_method IS NOT NULL ORDER BY samples DESC LIMIT 20",
     example: Example::of("habits/hot", "habits/hot-clean", Verdict::Warning).by("Depot.Register.Count"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -79,22 +77,25 @@ fn judge(look: &Look<'_>) -> Judged {
             named.join(", ")
         ),
     };
-    let evidence = format!(
-        "SELECT own_method, method, samples FROM cpu_by_site WHERE {} AND own_method IS NOT NULL ORDER BY samples DESC LIMIT 20",
-        look.of_process
-    );
     let own_method = methods.into_iter().next().map(|(method, _)| method);
     let at_most = (!is_late).then_some(60.0);
-    Figure { value, rows: seen, at_most, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows: seen, at_most, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    made.trace.processor_count = 2;
-    let hot = made.site(&["Shop.Register.Count()"]);
-    for thread_id in [1, 2, 3] {
-        made.samples(thread_id, 1000, |n| if f64::from(n) < 1000.0 * x { (hot, "managed") } else { (0, "external") });
+mod story {
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        made.trace.processor_count = 2;
+        let hot = made.site(&["Shop.Register.Count()"]);
+        for thread_id in [1, 2, 3] {
+            made.samples(
+                thread_id,
+                1000,
+                |n| if f64::from(n) < 1000.0 * x { (hot, "managed") } else { (0, "external") },
+            );
+        }
+        made.queue_counters(|_| 100.0);
     }
-    made.queue_counters(|_| 100.0);
 }

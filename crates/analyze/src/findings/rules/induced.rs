@@ -1,8 +1,7 @@
 //! The program asks for collections.
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
+use crate::findings::prelude::*;
+
 pub(super) const RULE: Rule = Rule {
     name: "induced",
     title: "GCs are induced",
@@ -17,9 +16,12 @@ pub(super) const RULE: Rule = Rule {
     record: "gc",
     advice: "Take the calls of `GC.Collect` and `GC.AddMemoryPressure` out: the GC knows when it is worth it.",
     evidence: Evidence { sections: &["collections"], sort: Some("reason") },
+    query: "SELECT g.gc_id, g.start_ts, g.generation, g.reason, g.pause_ns / 1e6 AS pause_ms, s.own_method FROM gc g \
+        LEFT JOIN site s ON s.trace_id = g.trace_id AND s.callsite_id = g.trigger_callsite_id \
+        WHERE {process of g} AND g.reason LIKE 'Induced%' AND g.heap_object_count = 0 ORDER BY g.start_ts LIMIT 20",
     example: Example::of("habits/induced", "habits/induced-clean", Verdict::Warning).by("Depot.Cleaning.After"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -43,29 +45,17 @@ fn judge(look: &Look<'_>) -> Judged {
     let by = most.as_ref().map_or(String::new(), |most| format!(", most by {}{}", most.method, most.inlined));
     let sentence = format!("{induced} of {all} GCs were induced (GC.Collect or memory pressure){by}.");
     let own_method = most.map(|most| most.method);
-    let evidence = format!(
-        "SELECT g.gc_id, g.start_ts, g.generation, g.reason, g.pause_ns / 1e6 AS pause_ms, s.own_method FROM gc g \
-         LEFT JOIN site s ON s.trace_id = g.trace_id AND s.callsite_id = g.trigger_callsite_id \
-         WHERE {} AND g.reason LIKE 'Induced%' AND g.heap_object_count = 0 ORDER BY g.start_ts LIMIT 20",
-        look.of("g")
-    );
     // Of a few collections, one is a large share.
     let at_most = (all < shared::LEAST_COLLECTIONS).then_some(50.0);
-    Figure {
-        value: induced as f64 / all as f64,
-        rows: all,
-        at_most,
-        own_method,
-        sentence,
-        evidence,
-        ..Figure::default()
-    }
-    .into()
+    Figure { value: induced as f64 / all as f64, rows: all, at_most, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
-    (1..=20).for_each(|n| made.gc(n, 1, if part(n - 1, 20) { "Induced" } else { "AllocSmall" }, "blocking"))
+mod story {
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+        (1..=20).for_each(|n| made.gc(n, 1, if part(n - 1, 20) { "Induced" } else { "AllocSmall" }, "blocking"))
+    }
 }

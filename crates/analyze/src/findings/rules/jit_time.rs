@@ -1,9 +1,6 @@
 //! Methods are compiled while the program waits for them.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "jit_time",
@@ -22,12 +19,13 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::COMPILATIONS,
     causes: &["code_made_again"],
     evidence: Evidence { sections: &["jit", "stacks-jit"], sort: None },
+    query: "SELECT method, own_method, tier, jit_ms FROM jit WHERE {process} AND tier NOT LIKE 'OptimizedTier1%' ORDER BY jit_ms DESC LIMIT 20",
     example: Example {
         unrecorded: Some("habits/handles"),
         ..Example::of("habits/formulas", "habits/formulas-clean", Verdict::Warning)
     },
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -72,34 +70,32 @@ fn judge(look: &Look<'_>) -> Judged {
         words::time(later as f64),
         words::percent(later as f64 / half_ns.max(1) as f64)
     );
-    let evidence = format!(
-        "SELECT method, own_method, tier, jit_ms FROM jit WHERE {} AND tier NOT LIKE 'OptimizedTier1%' ORDER BY jit_ms DESC LIMIT 20",
-        look.of_process
-    );
     let own_method = most.map(|most| most.method);
-    Figure { value, rows: all.len() as u64, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows: all.len() as u64, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
     use tracequet_facts::fact::{FactSink, MethodCompilation};
 
-    let ns = |most: i64| (most as f64 * x) as i64;
-    (0..60).for_each(|n| {
-        let start_ts_ns = n * S;
-        // The inner one is within the outer one.
-        for start_ts_ns in [start_ts_ns, start_ts_ns + ns(S / 10)] {
-            let end_ts_ns = Some(start_ts_ns.min(n * S) + ns(S / 2));
-            let row = MethodCompilation {
-                start_ts_ns,
-                end_ts_ns,
-                process_id: 7,
-                kind: "jit",
-                ..MethodCompilation::default()
-            };
-            made.tables.add(&row);
-        }
-    });
+    use crate::findings::tests::story::{Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let ns = |most: i64| (most as f64 * x) as i64;
+        (0..60).for_each(|n| {
+            let start_ts_ns = n * S;
+            // The inner one is within the outer one.
+            for start_ts_ns in [start_ts_ns, start_ts_ns + ns(S / 10)] {
+                let end_ts_ns = Some(start_ts_ns.min(n * S) + ns(S / 2));
+                let row = MethodCompilation {
+                    start_ts_ns,
+                    end_ts_ns,
+                    process_id: 7,
+                    kind: "jit",
+                    ..MethodCompilation::default()
+                };
+                made.tables.add(&row);
+            }
+        });
+    }
 }

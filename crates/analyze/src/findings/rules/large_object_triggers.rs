@@ -1,11 +1,7 @@
 //! Allocations of large objects make the collector run, each time over the whole heap.
 
-use crate::findings::allocations;
-use crate::findings::closer;
 use crate::findings::collections::Gc;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "large_object_triggers",
@@ -22,11 +18,14 @@ pub(super) const RULE: Rule = Rule {
     advice: "Rent arrays from `ArrayPool<T>`, keep a buffer, or work in pieces below 85,000 bytes.",
     closer: closer::ALLOCATIONS,
     evidence: Evidence { sections: &["stacks-allocations", "allocations", "collections"], sort: None },
+    query: "SELECT g.reason, g.generation, s.own_method, count(*) AS collections, sum(g.pause_ns) / 1e6 AS pause_ms FROM gc g \
+        LEFT JOIN site s ON s.trace_id = g.trace_id AND s.callsite_id = g.trigger_callsite_id WHERE {process of g} \
+        GROUP BY ALL ORDER BY collections DESC",
     example: Example::of("bugs/large", "bugs/large-clean", Verdict::Warning)
         .by("Shop.Pictures.Answer")
         .about("System.Byte[]"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -51,37 +50,33 @@ fn judge(look: &Look<'_>) -> Judged {
     let of_type = part.type_name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
     let by = most.as_ref().map_or(String::new(), |most| format!(", most by {}{}", most.method, most.inlined));
     let sentence = format!("{} of {all} GCs were triggered by LOH allocations{by}{of_type}.", large.len());
-    let evidence = format!(
-        "SELECT g.reason, g.generation, s.own_method, count(*) AS collections, sum(g.pause_ns) / 1e6 AS pause_ms FROM gc g \
-         LEFT JOIN site s ON s.trace_id = g.trace_id AND s.callsite_id = g.trigger_callsite_id WHERE {} \
-         GROUP BY ALL ORDER BY collections DESC",
-        look.of("g")
-    );
     let own_method = most.map(|most| most.method);
     let subject = part.type_name.filter(|_| !large.is_empty());
-    Figure { value, rows: all, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows: all, subject, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::allocation;
+mod story {
     use tracequet_facts::fact::{FactSink, Gc};
 
-    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
-    // Most large objects are of one method, and another one makes the collector run.
-    let (draw, load) = (made.site(&["Shop.Pictures.Draw()"]), made.site(&["Shop.Pictures.Load()"]));
-    for gc_id in 1..=20 {
-        let row = Gc {
-            gc_id,
-            process_id: 7,
-            generation: Some(2),
-            reason: Some(if part(gc_id - 1, 20) { "AllocLarge" } else { "AllocSmall" }),
-            trigger_callsite_id: if part(gc_id - 1, 20) { load } else { draw },
-            ..Gc::default()
-        };
-        made.tables.add(&row);
+    use crate::findings::tests::story::{Made, allocation};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+        // Most large objects are of one method, and another one makes the collector run.
+        let (draw, load) = (made.site(&["Shop.Pictures.Draw()"]), made.site(&["Shop.Pictures.Load()"]));
+        for gc_id in 1..=20 {
+            let row = Gc {
+                gc_id,
+                process_id: 7,
+                generation: Some(2),
+                reason: Some(if part(gc_id - 1, 20) { "AllocLarge" } else { "AllocSmall" }),
+                trigger_callsite_id: if part(gc_id - 1, 20) { load } else { draw },
+                ..Gc::default()
+            };
+            made.tables.add(&row);
+        }
+        (0..3).for_each(|_| made.tables.add(&allocation(draw, "tick", "System.Byte[]", "large")));
+        made.tables.add(&allocation(load, "tick", "System.Char[]", "large"));
     }
-    (0..3).for_each(|_| made.tables.add(&allocation(draw, "tick", "System.Byte[]", "large")));
-    made.tables.add(&allocation(load, "tick", "System.Char[]", "large"));
 }

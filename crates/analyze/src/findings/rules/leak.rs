@@ -1,11 +1,8 @@
 //! Objects of some types are never freed: what is alive comes in equal parts from all of the recording.
 
-use crate::findings::closer;
 use crate::findings::picture::Process;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+use crate::findings::prelude::*;
 use crate::findings::survivors::Growth;
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
 use crate::subjects::allocations::TICK;
 
 pub(super) const RULE: Rule = Rule {
@@ -36,11 +33,13 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::HEAP_OF_TYPE,
     causes: &["blocked_finalizer"],
     evidence: Evidence { sections: &["stacks-live", "retained", "survival", "collections"], sort: None },
+    query: "SELECT method, type_name, alive_bytes, first_fifth_bytes, second_fifth_bytes, third_fifth_bytes, fourth_fifth_bytes, \
+        last_fifth_bytes FROM live_by_site WHERE {process} ORDER BY alive_bytes DESC LIMIT 20",
     example: Example::of("bugs/leak", "bugs/leak-clean", Verdict::Warning)
         .by("Shop.Session..ctor")
         .about("Shop.Session"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -79,12 +78,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let at_most = (!is_proven || end_ns < WARM_NS).then_some(60.0);
     let (subject, own_method) = if value > 0.0 { named(look, &growth) } else { (None, None) };
     let sentence = if value > 0.0 { sentence(look, &growth, end_ns, is_proven) } else { NOTHING.to_owned() };
-    let evidence = format!(
-        "SELECT method, type_name, alive_bytes, first_fifth_bytes, second_fifth_bytes, third_fifth_bytes, fourth_fifth_bytes, \
-         last_fifth_bytes FROM live_by_site WHERE {} ORDER BY alive_bytes DESC LIMIT 20",
-        look.of_process
-    );
-    Figure { value, rows: survivors.followed, at_most, subject, own_method, sentence, evidence }.into()
+    Figure { value, rows: survivors.followed, at_most, subject, own_method, sentence, ..Figure::default() }.into()
 }
 
 const NOTHING: &str = "What is alive does not grow over the whole of the recording.";
@@ -139,14 +133,21 @@ fn sentence(look: &Look<'_>, growth: &Growth, end_ns: i64, is_proven: bool) -> S
     )
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::survivors;
+mod story {
     use tracequet_facts::fact::{FactSink, GcHeapStats};
 
-    (1..=55).for_each(|n| made.gc(n, if n % 10 == 0 { 2 } else { 0 }, "AllocSmall", "blocking"));
-    made.tables.add(&GcHeapStats { gc_id: 50, generation: 2, promoted_bytes: 100_000_000, ..GcHeapStats::default() });
-    let site = made.site(&["Shop.Program.Main()", "Shop.Visits.Answer(int)", "Shop.Session..ctor()"]);
-    survivors(made, site, (x * 60e6) as u64, |_| true);
+    use crate::findings::tests::story::{Made, survivors};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        (1..=55).for_each(|n| made.gc(n, if n % 10 == 0 { 2 } else { 0 }, "AllocSmall", "blocking"));
+        made.tables.add(&GcHeapStats {
+            gc_id: 50,
+            generation: 2,
+            promoted_bytes: 100_000_000,
+            ..GcHeapStats::default()
+        });
+        let site = made.site(&["Shop.Program.Main()", "Shop.Visits.Answer(int)", "Shop.Session..ctor()"]);
+        survivors(made, site, (x * 60e6) as u64, |_| true);
+    }
 }

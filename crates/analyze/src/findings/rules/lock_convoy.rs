@@ -1,12 +1,8 @@
 //! Threads wait for one lock much of the time.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
 use std::collections::BTreeMap;
 
-use crate::findings::windows::Windows;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "lock_convoy",
@@ -22,9 +18,11 @@ pub(super) const RULE: Rule = Rule {
     advice: "Do less while the lock is held, and nothing that waits; or give each part of the data its own lock.",
     closer: closer::LOCKS,
     evidence: Evidence { sections: &["stacks-locks", "locks"], sort: None },
+    query: "SELECT own_method, sum(how_often) AS how_often, sum(total_ms) AS total_ms, max(longest_ms) AS longest_ms, \
+        max(threads) AS threads FROM contention_by_site WHERE {process} GROUP BY ALL ORDER BY total_ms DESC LIMIT 10",
     example: Example::of("bugs/convoy", "bugs/convoy-clean", Verdict::Warning).by("Shop.Stock.Answer"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -46,40 +44,37 @@ fn judge(look: &Look<'_>) -> Judged {
     let recording_ns = look.recording_ns();
     let worst = locks.iter().map(|(lock, of)| (*lock, of.0.worst(recording_ns), of));
     let Some((lock, value, (_, waits, count))) = worst.max_by(|a, b| a.1.total_cmp(&b.1)) else {
-        let evidence = format!("SELECT * FROM contention_by_site WHERE {} LIMIT 10", look.of_process);
+        let evidence = look.sql("SELECT * FROM contention_by_site WHERE {process} LIMIT 10");
         return Figure { sentence: "No thread waited for a lock.".into(), evidence, ..Figure::default() }.into();
     };
     let most = sites.most(waits.iter().copied());
     let at = most.as_ref().map_or(String::new(), |most| format!(" in {}{}", most.method, most.inlined));
     let own_method = most.map(|most| most.method);
     let sentence = format!("Threads waited {count} times for one lock{at}: {} of the time.", words::percent(value));
-    let evidence = format!(
-        "SELECT own_method, sum(how_often) AS how_often, sum(total_ms) AS total_ms, max(longest_ms) AS longest_ms, \
-         max(threads) AS threads FROM contention_by_site WHERE {} GROUP BY ALL ORDER BY total_ms DESC LIMIT 10",
-        look.of_process
-    );
     let rows = look.process.locks.values().map(|load| load.count).sum();
     let subject = Some(format!("lock {lock:#x}"));
-    Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, subject, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
     use tracequet_facts::fact::{Contention, FactSink};
 
-    let ns = |most: i64| (most as f64 * x) as i64;
-    let site = made.site(&["Shop.Stock.Take()", "System.Threading.Monitor.Enter(object)"]);
-    (0..60).for_each(|n| {
-        let row = Contention {
-            start_ts_ns: n * S,
-            end_ts_ns: Some(n * S + ns(S / 2)),
-            process_id: 7,
-            callsite_id: site,
-            lock_id: 0xabc,
-            ..Contention::default()
-        };
-        made.tables.add(&row);
-    });
+    use crate::findings::tests::story::{Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let ns = |most: i64| (most as f64 * x) as i64;
+        let site = made.site(&["Shop.Stock.Take()", "System.Threading.Monitor.Enter(object)"]);
+        (0..60).for_each(|n| {
+            let row = Contention {
+                start_ts_ns: n * S,
+                end_ts_ns: Some(n * S + ns(S / 2)),
+                process_id: 7,
+                callsite_id: site,
+                lock_id: 0xabc,
+                ..Contention::default()
+            };
+            made.tables.add(&row);
+        });
+    }
 }

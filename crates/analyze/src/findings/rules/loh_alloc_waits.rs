@@ -1,9 +1,6 @@
 //! Threads that allocate large objects wait for a background collection.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "loh_alloc_waits",
@@ -22,9 +19,11 @@ pub(super) const RULE: Rule = Rule {
     causes: &["large_object_triggers", "leak", "growing_live_set"],
     made_by: Some("profiler_collections"),
     evidence: Evidence { sections: &["stacks-allocations", "collections"], sort: Some("pause") },
+    query: "SELECT start_ts, thread_id, reason, duration_ns / 1e6 AS wait_ms, callsite_id FROM gc_allocation_wait WHERE {process} \
+        AND (reason LIKE '%loh%' OR reason LIKE '%uoh%') ORDER BY duration_ns DESC LIMIT 20",
     example: Example::of("habits/large-waits", "habits/large-waits-clean", Verdict::Warning).by("Depot.Photos.Develop"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -32,16 +31,11 @@ pub(super) const RULE: Rule = Rule {
 fn judge(look: &Look<'_>) -> Judged {
     let sites = &look.picture.sites;
     let waits = &look.process.allocation_waits;
-    let evidence = format!(
-        "SELECT start_ts, thread_id, reason, duration_ns / 1e6 AS wait_ms, callsite_id FROM gc_allocation_wait WHERE {} \
-         AND (reason LIKE '%loh%' OR reason LIKE '%uoh%') ORDER BY duration_ns DESC LIMIT 20",
-        look.of_process
-    );
     let value = waits.values().map(|load| load.longest_ns).max().unwrap_or_default() as f64;
     let rows: u64 = waits.values().map(|load| load.count).sum();
     if rows == 0 {
         let sentence = "No thread waited to allocate a large object.".to_owned();
-        return Figure { sentence, evidence, ..Figure::default() }.into();
+        return Figure { sentence, ..Figure::default() }.into();
     }
     let most = sites.most(waits.iter().map(|(site, load)| (*site, load.times.total)));
     let at = most.as_ref().map_or(String::new(), |most| format!(", most in {}{}", most.method, most.inlined));
@@ -53,28 +47,30 @@ fn judge(look: &Look<'_>) -> Judged {
         words::time(value),
         words::time(total)
     );
-    Figure { value, rows, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
     use tracequet_facts::fact::{FactSink, GcAllocationWait};
 
-    let ns = |most: i64| (most as f64 * x) as i64;
-    let site = made.site(&["Shop.Pictures.Draw()"]);
-    for n in 0..5 {
-        for (reason, duration) in [("uoh_alloc_during_bgc", ns(2 * S)), ("low_memory", 5 * S)] {
-            let row = GcAllocationWait {
-                start_ts_ns: n * 10 * S,
-                end_ts_ns: Some(n * 10 * S + duration),
-                process_id: 7,
-                callsite_id: site,
-                reason: Some(reason),
-                ..GcAllocationWait::default()
-            };
-            made.tables.add(&row);
+    use crate::findings::tests::story::{Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let ns = |most: i64| (most as f64 * x) as i64;
+        let site = made.site(&["Shop.Pictures.Draw()"]);
+        for n in 0..5 {
+            for (reason, duration) in [("uoh_alloc_during_bgc", ns(2 * S)), ("low_memory", 5 * S)] {
+                let row = GcAllocationWait {
+                    start_ts_ns: n * 10 * S,
+                    end_ts_ns: Some(n * 10 * S + duration),
+                    process_id: 7,
+                    callsite_id: site,
+                    reason: Some(reason),
+                    ..GcAllocationWait::default()
+                };
+                made.tables.add(&row);
+            }
         }
     }
 }

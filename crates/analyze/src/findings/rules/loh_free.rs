@@ -1,10 +1,6 @@
 //! Large objects find no room in what is free among them: their memory is in pieces.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::score::score;
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "loh_free",
@@ -22,9 +18,13 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::ALLOCATIONS,
     causes: &["large_object_triggers"],
     evidence: Evidence { sections: &["heap", "collections"], sort: None },
+    query: "SELECT g.gc_id, g.start_ts, g.reason, sum(h.size_before_bytes) AS size_bytes, \
+        sum(h.free_list_before_bytes + h.free_object_before_bytes) AS free_bytes FROM gc g JOIN gc_heap_generation h \
+        ON h.trace_id = g.trace_id AND h.gc_id = g.gc_id WHERE {process of g} AND g.generation = 2 AND h.generation = 3 \
+        GROUP BY ALL ORDER BY g.start_ts LIMIT 20",
     example: Example::of("habits/large-holes", "habits/large-holes-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -54,31 +54,27 @@ fn judge(look: &Look<'_>) -> Judged {
         true => format!("When gen 2 GCs began, {} of the LOH was free ({}).", words::percent(value), words::size(mean)),
         false => "The LOH takes less than 50 MB.".to_owned(),
     };
-    let evidence = format!(
-        "SELECT g.gc_id, g.start_ts, g.reason, sum(h.size_before_bytes) AS size_bytes, \
-         sum(h.free_list_before_bytes + h.free_object_before_bytes) AS free_bytes FROM gc g JOIN gc_heap_generation h \
-         ON h.trace_id = g.trace_id AND h.gc_id = g.gc_id WHERE {} AND g.generation = 2 AND h.generation = 3 \
-         GROUP BY ALL ORDER BY g.start_ts LIMIT 20",
-        look.of("g")
-    );
     let at_most = Some(score(mean, 50e6, 500e6));
-    Figure { value, rows: seen, at_most, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows: seen, at_most, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
+mod story {
     use tracequet_facts::fact::{FactSink, GcHeapGeneration};
 
-    (1..=5).for_each(|gc_id| {
-        made.gc(gc_id, 2, "AllocSmall", "background");
-        let row = GcHeapGeneration {
-            gc_id,
-            generation: 3,
-            size_before_bytes: 2_000_000_000,
-            free_list_before_bytes: (x * 1.5e9) as u64,
-            ..GcHeapGeneration::default()
-        };
-        made.tables.add(&row);
-    });
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        (1..=5).for_each(|gc_id| {
+            made.gc(gc_id, 2, "AllocSmall", "background");
+            let row = GcHeapGeneration {
+                gc_id,
+                generation: 3,
+                size_before_bytes: 2_000_000_000,
+                free_list_before_bytes: (x * 1.5e9) as u64,
+                ..GcHeapGeneration::default()
+            };
+            made.tables.add(&row);
+        });
+    }
 }

@@ -1,9 +1,6 @@
 //! A collection stopped the program for long.
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 use crate::subjects::pauses::Pauses;
 
 pub(super) const RULE: Rule = Rule {
@@ -25,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
     evidence: Evidence { sections: &["collections"], sort: Some("pause") },
     example: Example::of("habits/unstoppable", "habits/unstoppable-clean", Verdict::Warning).about("gc_id "),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -44,11 +41,12 @@ fn judge(look: &Look<'_>) -> Judged {
     Figure { value, rows, subject, sentence, evidence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
+    use crate::findings::tests::story::{Made, S};
 
-    let ns = |most: i64| (most as f64 * x) as i64;
-    (1..=40).for_each(|n| made.pause(n, if n == 9 { ns(3 * S) } else { 0 }, 0));
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let ns = |most: i64| (most as f64 * x) as i64;
+        (1..=40).for_each(|n| made.pause(n, if n == 9 { ns(3 * S) } else { 0 }, 0));
+    }
 }

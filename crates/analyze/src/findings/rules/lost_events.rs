@@ -1,9 +1,6 @@
 //! Events were lost: what the other rules count is less than what there was.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "lost_events",
@@ -20,9 +17,10 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::INSPECT,
     of_recording: true,
     evidence: Evidence { sections: &["losses"], sort: None },
+    query: "SELECT * FROM losses WHERE {recording} LIMIT 20",
     example: Example { unrecorded: None, ..Example::of("habits/noise", "habits/noise-clean", Verdict::Warning) },
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -34,12 +32,14 @@ fn judge(look: &Look<'_>) -> Judged {
         0 => "No event was lost.".to_owned(),
         _ => format!("At least {dropped} events were lost, {} of all.", words::percent(value)),
     };
-    let evidence = format!("SELECT * FROM losses WHERE {} LIMIT 20", look.of_trace);
-    Figure { value, rows: events, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows: events, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    made.trace.dropped_event_count = (x * 50_000.0) as u64;
+mod story {
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        made.trace.dropped_event_count = (x * 50_000.0) as u64;
+    }
 }

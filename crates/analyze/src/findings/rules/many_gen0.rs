@@ -1,12 +1,6 @@
 //! Young collections follow each other closely: the program allocates much.
 
-use crate::findings::allocations;
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::windows::Windows;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "many_gen0",
@@ -25,9 +19,12 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::ALLOCATIONS,
     causes: &["boxing", "string_churn", "induced"],
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
+    query: "SELECT date_trunc('second', start_ts) AS second, count(*) AS collections, sum(allocated_bytes) AS allocated_bytes, \
+        sum(pause_ns) / 1e6 AS pause_ms, max(gen0_budget_bytes) AS gen0_budget_bytes, max(heap_count) AS heaps FROM gc \
+        WHERE {process} AND generation <= 1 GROUP BY ALL ORDER BY collections DESC LIMIT 20",
     example: Example::of("habits/often", "habits/often-clean", Verdict::Warning).by("Depot.Garbage.Make"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -53,33 +50,29 @@ fn judge(look: &Look<'_>) -> Judged {
     };
     let sentence =
         format!("{} gen 0 and gen 1 GCs a second in the worst half minute{rate}{}.", words::three(value), part.by());
-    let evidence = format!(
-        "SELECT date_trunc('second', start_ts) AS second, count(*) AS collections, sum(allocated_bytes) AS allocated_bytes, \
-         sum(pause_ns) / 1e6 AS pause_ms, max(gen0_budget_bytes) AS gen0_budget_bytes, max(heap_count) AS heaps FROM gc \
-         WHERE {} AND generation <= 1 GROUP BY ALL ORDER BY collections DESC LIMIT 20",
-        look.of_process
-    );
     // Many that take no time are no matter.
     let at_most = shared::cost_of_young(look);
-    Figure { value, rows, at_most, own_method: part.own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, own_method: part.own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::MS;
+mod story {
     use tracequet_facts::fact::{FactSink, Gc};
 
-    // Ten at least, so that there is a verdict.
-    for n in 0..(20 + (x * 4000.0) as u32) {
-        let row = Gc {
-            gc_id: n + 1,
-            process_id: 7,
-            generation: Some(0),
-            start_ts_ns: i64::from(n) * 10 * MS,
-            complete: true,
-            ..Gc::default()
-        };
-        made.tables.add(&row);
+    use crate::findings::tests::story::{MS, Made};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        // Ten at least, so that there is a verdict.
+        for n in 0..(20 + (x * 4000.0) as u32) {
+            let row = Gc {
+                gc_id: n + 1,
+                process_id: 7,
+                generation: Some(0),
+                start_ts_ns: i64::from(n) * 10 * MS,
+                complete: true,
+                ..Gc::default()
+            };
+            made.tables.add(&row);
+        }
     }
 }

@@ -1,8 +1,6 @@
 //! Too many collections are full ones.
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
+use crate::findings::prelude::*;
 use crate::subjects::collections::NOT_DUMP;
 
 pub(super) const RULE: Rule = Rule {
@@ -22,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
     example: Example::of("habits/induced", "habits/induced-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -43,9 +41,12 @@ fn judge(look: &Look<'_>) -> Judged {
     Figure { value, rows: full + other, at_most, sentence, evidence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
-    (1..=20).for_each(|n| made.gc(n, if part(n - 1, 20) { 2 } else { 0 }, "AllocSmall", "background"))
+mod story {
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+        (1..=20).for_each(|n| made.gc(n, if part(n - 1, 20) { 2 } else { 0 }, "AllocSmall", "background"))
+    }
 }

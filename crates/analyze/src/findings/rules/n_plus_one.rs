@@ -1,9 +1,7 @@
 //! One piece of work sends the same statement to a database again and again.
 
+use crate::findings::prelude::*;
 use crate::findings::queries::{self, Repeated};
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "n_plus_one",
@@ -28,7 +26,7 @@ pub(super) const RULE: Rule = Rule {
         .by("Shop.Baskets.AnswerAsync")
         .about("SELECT * FROM article WHERE id = ?"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -46,10 +44,11 @@ fn judge(look: &Look<'_>) -> Judged {
     Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::MS;
+mod story {
+    use crate::findings::tests::story::{MS, Made};
 
-    made.queries((x * 19.0) as i64 + 1, MS);
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        made.queries((x * 19.0) as i64 + 1, MS);
+    }
 }

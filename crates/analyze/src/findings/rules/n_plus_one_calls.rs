@@ -1,9 +1,7 @@
 //! One piece of work sends the same request to another server again and again.
 
+use crate::findings::prelude::*;
 use crate::findings::queries::{self, Repeated};
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "n_plus_one_calls",
@@ -23,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
     evidence: Evidence { sections: &["requests", "timeline"], sort: None },
     example: Example::of("bugs/calls", "bugs/calls-clean", Verdict::Warning).by("Shop.Shelves.AnswerAsync"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -47,30 +45,32 @@ fn judge(look: &Look<'_>) -> Judged {
     Figure { value, rows, at_most, subject, own_method, sentence, evidence }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::MS;
+mod story {
     use tracequet_facts::fact::{Activity, FactSink};
     use tracequet_trace::guid::Guid;
 
-    let site = made.site(&["Shop.Baskets.Load()", "System.Net.Http.HttpClient.SendAsync()"]);
-    for parent in 1..=7 {
-        for n in 0..=(x * 19.0) as i64 {
-            // Each source reports it: it counts once.
-            for provider_name in ["System.Net.Http", "HttpHandlerDiagnosticListener"] {
-                let row = Activity {
-                    start_ts_ns: n * 2 * MS,
-                    end_ts_ns: Some(n * 2 * MS + MS),
-                    process_id: 7,
-                    callsite_id: site,
-                    provider_name,
-                    name: "System.Net.Http.HttpRequestOut",
-                    parent_activity_id: Guid([parent; 16]),
-                    end_fields: Some(r#"{"tags":{"http.request.method":"GET","url.full":"http://shop/lines/7"}}"#),
-                    ..Activity::default()
-                };
-                made.tables.add(&row);
+    use crate::findings::tests::story::{MS, Made};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let site = made.site(&["Shop.Baskets.Load()", "System.Net.Http.HttpClient.SendAsync()"]);
+        for parent in 1..=7 {
+            for n in 0..=(x * 19.0) as i64 {
+                // Each source reports it: it counts once.
+                for provider_name in ["System.Net.Http", "HttpHandlerDiagnosticListener"] {
+                    let row = Activity {
+                        start_ts_ns: n * 2 * MS,
+                        end_ts_ns: Some(n * 2 * MS + MS),
+                        process_id: 7,
+                        callsite_id: site,
+                        provider_name,
+                        name: "System.Net.Http.HttpRequestOut",
+                        parent_activity_id: Guid([parent; 16]),
+                        end_fields: Some(r#"{"tags":{"http.request.method":"GET","url.full":"http://shop/lines/7"}}"#),
+                        ..Activity::default()
+                    };
+                    made.tables.add(&row);
+                }
             }
         }
     }

@@ -2,11 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::score::score;
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 use crate::samples::median;
 
 pub(super) const RULE: Rule = Rule {
@@ -28,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
     evidence: Evidence { sections: &["collections"], sort: Some("pause") },
     example: Example::of("habits/unstoppable", "habits/unstoppable-clean", Verdict::Warning).about("gc_id "),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -87,23 +83,25 @@ fn judge(look: &Look<'_>) -> Judged {
     Figure { value: odd.len() as f64, rows, at_most, subject, sentence, evidence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::{MS, S};
+mod story {
     use tracequet_facts::fact::{FactSink, Gc};
 
-    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
-    (1..=40u32).for_each(|n| {
-        let row = Gc {
-            gc_id: n,
-            process_id: 7,
-            generation: Some(0),
-            promoted_bytes: Some(1_000_000),
-            complete: true,
-            ..Gc::default()
-        };
-        made.tables.add(&row);
-        made.pause(n, if n > 20 && part(n - 21, 10) { S / 2 } else { MS }, 0);
-    });
+    use crate::findings::tests::story::{MS, Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+        (1..=40u32).for_each(|n| {
+            let row = Gc {
+                gc_id: n,
+                process_id: 7,
+                generation: Some(0),
+                promoted_bytes: Some(1_000_000),
+                complete: true,
+                ..Gc::default()
+            };
+            made.tables.add(&row);
+            made.pause(n, if n > 20 && part(n - 21, 10) { S / 2 } else { MS }, 0);
+        });
+    }
 }

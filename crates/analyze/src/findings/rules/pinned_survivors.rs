@@ -1,9 +1,6 @@
 //! Much of what survives in the young generations is pinned.
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "pinned_survivors",
@@ -19,9 +16,12 @@ pub(super) const RULE: Rule = Rule {
     record: "gc",
     advice: "Allocate buffers for native code once, with `GC.AllocateArray(pinned: true)`, and pin shortly (`fixed`).",
     evidence: Evidence { sections: &["heap", "collections"], sort: None },
+    query: "SELECT g.gc_id, g.start_ts, sum(h.pinned_survived_bytes) AS pinned_bytes, sum(h.other_survived_bytes) AS other_bytes \
+        FROM gc g JOIN gc_heap_generation h ON h.trace_id = g.trace_id AND h.gc_id = g.gc_id WHERE {process of g} AND g.generation <= 1 \
+        AND h.generation <= 1 GROUP BY ALL ORDER BY pinned_bytes DESC LIMIT 20",
     example: Example::of("habits/pinned", "habits/pinned-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -48,25 +48,22 @@ fn judge(look: &Look<'_>) -> Judged {
     });
     let own_method = most.map(|most| most.method);
     let sentence = format!("{} of what survived gen 0 and gen 1 GCs was pinned.{by}", words::percent(value));
-    let evidence = format!(
-        "SELECT g.gc_id, g.start_ts, sum(h.pinned_survived_bytes) AS pinned_bytes, sum(h.other_survived_bytes) AS other_bytes \
-         FROM gc g JOIN gc_heap_generation h ON h.trace_id = g.trace_id AND h.gc_id = g.gc_id WHERE {} AND g.generation <= 1 \
-         AND h.generation <= 1 GROUP BY ALL ORDER BY pinned_bytes DESC LIMIT 20",
-        look.of("g")
-    );
-    Figure { value, rows, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
+mod story {
     use tracequet_facts::fact::{FactSink, GcHeapGeneration};
 
-    (1..=20).for_each(|gc_id| {
-        made.gc(gc_id, 0, "AllocSmall", "blocking");
-        let (pinned_survived_bytes, other_survived_bytes) = ((x * 5e6) as u64, 5_000_000);
-        let row =
-            GcHeapGeneration { gc_id, pinned_survived_bytes, other_survived_bytes, ..GcHeapGeneration::default() };
-        made.tables.add(&row);
-    });
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        (1..=20).for_each(|gc_id| {
+            made.gc(gc_id, 0, "AllocSmall", "blocking");
+            let (pinned_survived_bytes, other_survived_bytes) = ((x * 5e6) as u64, 5_000_000);
+            let row =
+                GcHeapGeneration { gc_id, pinned_survived_bytes, other_survived_bytes, ..GcHeapGeneration::default() };
+            made.tables.add(&row);
+        });
+    }
 }

@@ -1,9 +1,6 @@
 //! Work waits long for a worker of the thread pool.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 use crate::subjects::pool::percentile;
 
 pub(super) const RULE: Rule = Rule {
@@ -22,9 +19,11 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::WAITS,
     causes: &["blocked_workers", "starvation", "lock_convoy", "hot_method"],
     evidence: Evidence { sections: &["pool"], sort: None },
+    query: "SELECT queue_ts, kind, wait_ns / 1e6 AS wait_ms FROM thread_pool_work WHERE {process} AND wait_ns IS NOT NULL \
+        ORDER BY wait_ns DESC LIMIT 20",
     example: Example::of("habits/inbox", "habits/inbox-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -43,10 +42,8 @@ fn judge(look: &Look<'_>) -> Judged {
             words::three(mean.round()),
             words::time(value)
         );
-        let evidence = format!(
-            "SELECT ts, name, value FROM counter WHERE {} AND name LIKE 'threadpool-%' ORDER BY name, ts",
-            look.of_process
-        );
+        let evidence = look
+            .sql("SELECT ts, name, value FROM counter WHERE {process} AND name LIKE 'threadpool-%' ORDER BY name, ts");
         return Figure { value, rows: queue.intervals, sentence, evidence, ..Figure::default() }.into();
     }
     if rows < 100 {
@@ -54,29 +51,26 @@ fn judge(look: &Look<'_>) -> Judged {
     }
     let value = percentile(&look.process.queued_ns, 99).unwrap_or_default() as f64;
     let sentence = format!("1 % of work items wait {} or more for a worker.", words::time(value));
-    let evidence = format!(
-        "SELECT queue_ts, kind, wait_ns / 1e6 AS wait_ms FROM thread_pool_work WHERE {} AND wait_ns IS NOT NULL \
-         ORDER BY wait_ns DESC LIMIT 20",
-        look.of_process
-    );
-    Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
     use tracequet_facts::fact::{FactSink, ThreadPoolWork};
 
-    let ns = |most: i64| (most as f64 * x) as i64;
-    (0..200).for_each(|n| {
-        let row = ThreadPoolWork {
-            queue_ts_ns: n,
-            start_ts_ns: Some(n + ns(2 * S)),
-            process_id: 7,
-            kind: "work",
-            ..ThreadPoolWork::default()
-        };
-        made.tables.add(&row);
-    });
+    use crate::findings::tests::story::{Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let ns = |most: i64| (most as f64 * x) as i64;
+        (0..200).for_each(|n| {
+            let row = ThreadPoolWork {
+                queue_ts_ns: n,
+                start_ts_ns: Some(n + ns(2 * S)),
+                process_id: 7,
+                kind: "work",
+                ..ThreadPoolWork::default()
+            };
+            made.tables.add(&row);
+        });
+    }
 }

@@ -1,9 +1,6 @@
 //! The slowest requests are those that a pause fell into.
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::score::score;
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 use crate::subjects::pool::percentile;
 
 pub(super) const RULE: Rule = Rule {
@@ -21,9 +18,13 @@ pub(super) const RULE: Rule = Rule {
     causes: &["pause_share", "long_pause"],
     made_by: Some("profiler_collections"),
     evidence: Evidence { sections: &["requests", "timeline"], sort: None },
+    query: "SELECT r.start_ts, r.duration_ms, count(p.gc_id) AS pauses, sum(p.duration_ns) / 1e6 AS pause_ms FROM requests r \
+        LEFT JOIN gc_pause p ON p.trace_id = r.trace_id AND p.process_id = r.process_id AND p.kind = 'gc' \
+        AND p.start_ts_ns < r.start_ts_ns + r.duration_ms * 1e6 AND p.start_ts_ns + p.duration_ns > r.start_ts_ns \
+        WHERE {process of r} AND r.side = 'server' AND r.duration_ms IS NOT NULL GROUP BY ALL ORDER BY r.duration_ms DESC LIMIT 20",
     example: Example::of("habits/counter", "habits/counter-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -47,45 +48,40 @@ fn judge(look: &Look<'_>) -> Judged {
         slow.len(),
         words::time(p99 as f64)
     );
-    let evidence = format!(
-        "SELECT r.start_ts, r.duration_ms, count(p.gc_id) AS pauses, sum(p.duration_ns) / 1e6 AS pause_ms FROM requests r \
-         LEFT JOIN gc_pause p ON p.trace_id = r.trace_id AND p.process_id = r.process_id AND p.kind = 'gc' \
-         AND p.start_ts_ns < r.start_ts_ns + r.duration_ms * 1e6 AND p.start_ts_ns + p.duration_ns > r.start_ts_ns \
-         WHERE {} AND r.side = 'server' AND r.duration_ms IS NOT NULL GROUP BY ALL ORDER BY r.duration_ms DESC LIMIT 20",
-        look.of("r")
-    );
     // Where pauses are short, a request that is slow by them is slow by nothing.
     let at_most = Some(score(p99 as f64, 1e7, 1e8));
-    Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::MS;
+mod story {
     use tracequet_facts::fact::{Activity, FactSink, GcPause};
 
-    for n in 0..2000 {
-        let duration_ns = if n % 50 == 0 { 300 * MS + n } else { MS };
-        let row = Activity {
-            start_ts_ns: n * 30 * MS,
-            end_ts_ns: Some(n * 30 * MS + duration_ns),
-            process_id: 7,
-            provider_name: "Microsoft.AspNetCore.Hosting",
-            name: "Request",
-            ..Activity::default()
-        };
-        made.tables.add(&row);
-        if n % 50 == 0 && f64::from(n as u32 / 50) < 40.0 * x {
-            let row = GcPause {
-                gc_id: 1,
-                process_id: 7,
-                kind: "gc",
+    use crate::findings::tests::story::{MS, Made};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        for n in 0..2000 {
+            let duration_ns = if n % 50 == 0 { 300 * MS + n } else { MS };
+            let row = Activity {
                 start_ts_ns: n * 30 * MS,
-                duration_ns: 9 * MS,
-                ..GcPause::default()
+                end_ts_ns: Some(n * 30 * MS + duration_ns),
+                process_id: 7,
+                provider_name: "Microsoft.AspNetCore.Hosting",
+                name: "Request",
+                ..Activity::default()
             };
             made.tables.add(&row);
+            if n % 50 == 0 && f64::from(n as u32 / 50) < 40.0 * x {
+                let row = GcPause {
+                    gc_id: 1,
+                    process_id: 7,
+                    kind: "gc",
+                    start_ts_ns: n * 30 * MS,
+                    duration_ns: 9 * MS,
+                    ..GcPause::default()
+                };
+                made.tables.add(&row);
+            }
         }
     }
 }

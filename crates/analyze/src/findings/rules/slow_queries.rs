@@ -1,9 +1,7 @@
 //! Queries of a database take long.
 
+use crate::findings::prelude::*;
 use crate::findings::queries::{self, Statement};
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
 
 pub(super) const RULE: Rule = Rule {
     name: "slow_queries",
@@ -23,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
         .by("Depot.Search.Find")
         .about("SELECT * FROM parcel WHERE note LIKE @p?"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -56,10 +54,11 @@ fn judge(look: &Look<'_>) -> Judged {
     Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
+    use crate::findings::tests::story::{Made, S};
 
-    made.queries(3, (2.0 * S as f64 * x) as i64);
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        made.queries(3, (2.0 * S as f64 * x) as i64);
+    }
 }

@@ -1,8 +1,6 @@
 //! The thread pool adds workers because none comes free.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "starvation",
@@ -19,9 +17,10 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::WAITS,
     causes: &["blocked_workers", "lock_convoy"],
     evidence: Evidence { sections: &["pool"], sort: None },
+    query: "SELECT ts, worker_count, reason FROM thread_pool WHERE {process} AND starvation ORDER BY ts LIMIT 100",
     example: Example::of("figures/recordings/starved", "figures/recordings/calm", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -29,27 +28,25 @@ pub(super) const RULE: Rule = Rule {
 fn judge(look: &Look<'_>) -> Judged {
     let value = look.process.starvation.total;
     let sentence = format!("The thread pool added workers {value:.0} times because all were busy.");
-    let evidence = format!(
-        "SELECT ts, worker_count, reason FROM thread_pool WHERE {} AND starvation ORDER BY ts LIMIT 100",
-        look.of_process
-    );
-    Figure { value, rows: value as u64, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows: value as u64, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
     use tracequet_facts::fact::{FactSink, ThreadPool};
 
-    for n in 0..(x * 20.0) as i64 {
-        let row = ThreadPool {
-            ts_ns: n * S,
-            process_id: 7,
-            kind: "adjustment",
-            starvation: Some(true),
-            ..ThreadPool::default()
-        };
-        made.tables.add(&row);
+    use crate::findings::tests::story::{Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        for n in 0..(x * 20.0) as i64 {
+            let row = ThreadPool {
+                ts_ns: n * S,
+                process_id: 7,
+                kind: "adjustment",
+                starvation: Some(true),
+                ..ThreadPool::default()
+            };
+            made.tables.add(&row);
+        }
     }
 }

@@ -1,11 +1,6 @@
 //! Strings are made of strings, again and again.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::score::score;
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::{allocations, words};
+use crate::findings::prelude::*;
 use crate::subjects::sites::Is;
 
 pub(super) const RULE: Rule = Rule {
@@ -29,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
         .by("Depot.Labels.Write")
         .about("System.String"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -40,10 +35,10 @@ fn judge(look: &Look<'_>) -> Judged {
         let is_made = is_text && look.picture.sites.has(site, &[Is::MakesString]);
         if is_made { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
     });
-    if part.all_samples < shared::LEAST_SAMPLES {
-        return Judged::too_little(format!("{} samples of allocations are too few.", part.all_samples));
+    if let Some(too_few) = part.too_few() {
+        return too_few;
     }
-    let (value, rate) = (part.share(), part.bytes / look.seconds().max(1e-9));
+    let (value, rate) = (part.share(), part.rate(look));
     let sentence = format!(
         "Strings made of others are {} of what is allocated, {} a second{}.",
         words::percent(value),
@@ -52,21 +47,22 @@ fn judge(look: &Look<'_>) -> Judged {
     );
     let evidence =
         allocations::evidence(look, "type_name IN ('System.String', 'System.Char[]', 'System.Text.StringBuilder')");
-    let at_most = Some(score(rate, 5e6, 50e6));
-    let (subject, own_method) = if part.samples > 0 { (part.type_name, part.own_method) } else { (None, None) };
-    Figure { value, rows: part.all_samples, at_most, subject, own_method, sentence, evidence }.into()
+    let at_most = score(rate, 5e6, 50e6);
+    part.figure(at_most, sentence, evidence)
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::allocation;
+mod story {
     use tracequet_facts::fact::FactSink;
 
-    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
-    let site = made.site(&["Shop.Totals.Sum()", "System.Text.StringBuilder.Append(char)"]);
-    for n in 0..200 {
-        let name = if part(n, 200) { "System.String" } else { "Shop.Line" };
-        made.tables.add(&allocation(site, "sampled", name, "small"));
+    use crate::findings::tests::story::{Made, allocation};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+        let site = made.site(&["Shop.Totals.Sum()", "System.Text.StringBuilder.Append(char)"]);
+        for n in 0..200 {
+            let name = if part(n, 200) { "System.String" } else { "Shop.Line" };
+            made.tables.add(&allocation(site, "sampled", name, "small"));
+        }
     }
 }

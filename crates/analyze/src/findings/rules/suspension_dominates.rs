@@ -1,11 +1,6 @@
 //! Most of the time of pauses goes by until all threads have stopped.
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::score::score;
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::windows::Windows;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "suspension_dominates",
@@ -23,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     evidence: Evidence { sections: &["collections"], sort: Some("suspend") },
     example: Example::of("habits/unstoppable", "habits/unstoppable-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -51,11 +46,12 @@ fn judge(look: &Look<'_>) -> Judged {
     Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::S;
+mod story {
+    use crate::findings::tests::story::{Made, S};
 
-    let ns = |most: i64| (most as f64 * x) as i64;
-    (1..=40).for_each(|n| made.pause(n, S / 4, ns(S / 5)));
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let ns = |most: i64| (most as f64 * x) as i64;
+        (1..=40).for_each(|n| made.pause(n, S / 4, ns(S / 5)));
+    }
 }

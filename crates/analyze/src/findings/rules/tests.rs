@@ -5,7 +5,7 @@ use tracequet_trace::guid::Guid;
 
 use super::RULES;
 use crate::findings::rule::Rule;
-use crate::findings::story::{MS, Made, allocation, quiet, survivors};
+use crate::findings::tests::story::{MS, Made, allocation, quiet, survivors};
 use crate::findings::{Finding, Findings, Verdict};
 
 /// Rules that never warn.

@@ -1,8 +1,6 @@
 //! Threads are started one by one, each for a little work.
 
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 use crate::subjects::sites::Is;
 
 pub(super) const RULE: Rule = Rule {
@@ -20,9 +18,11 @@ pub(super) const RULE: Rule = Rule {
     advice: "Give the work to the thread pool (`Task.Run`), or to one thread that lives on and takes it from a channel, in place of \
         `new Thread` and `TaskCreationOptions.LongRunning`.",
     evidence: Evidence { sections: &["threads", "stacks-cpu"], sort: None },
+    query: "SELECT thread_id, name, first_ts_ns / 1e9 AS first_s, (last_ts_ns - first_ts_ns) / 1e6 AS seen_ms FROM thread WHERE {process} \
+        ORDER BY first_ts_ns DESC LIMIT 100",
     example: Example::of("habits/spawns", "habits/spawns-clean", Verdict::Warning).by("Depot.Letters.Send"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -45,28 +45,25 @@ fn judge(look: &Look<'_>) -> Judged {
     let own_method = most.map(|most| words::without_lambda(&most.method).to_owned());
     let by = own_method.as_ref().map_or(String::new(), |method| format!(", most of them by {method}"));
     let sentence = format!("{rows} threads were started, {} a second{by}.", words::three(value));
-    let evidence = format!(
-        "SELECT thread_id, name, first_ts_ns / 1e9 AS first_s, (last_ts_ns - first_ts_ns) / 1e6 AS seen_ms FROM thread WHERE {} \
-         ORDER BY first_ts_ns DESC LIMIT 100",
-        look.of_process
-    );
     // Threads are rows without these events, too, though not all of them.
     let rows = if look.picture.has("workers") { rows } else { 0 };
-    Figure { value, rows, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, own_method, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::{MS, S};
+mod story {
     use tracequet_facts::fact::{FactSink, Thread};
 
-    let site = made.site(&["Shop.Letters.Send()"]);
-    for n in 0..(6000.0 * x) as i64 {
-        let (thread_id, first_ts_ns) = (100 + n.cast_unsigned(), 2 * S + n * 9 * MS);
-        made.tables.add(&Thread { process_id: 7, thread_id, first_ts_ns, ..Thread::default() });
-        if n % 10 == 0 {
-            made.samples(thread_id, 1, |_| (site, "managed"));
+    use crate::findings::tests::story::{MS, Made, S};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let site = made.site(&["Shop.Letters.Send()"]);
+        for n in 0..(6000.0 * x) as i64 {
+            let (thread_id, first_ts_ns) = (100 + n.cast_unsigned(), 2 * S + n * 9 * MS);
+            made.tables.add(&Thread { process_id: 7, thread_id, first_ts_ns, ..Thread::default() });
+            if n % 10 == 0 {
+                made.samples(thread_id, 1, |_| (site, "managed"));
+            }
         }
     }
 }

@@ -2,12 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::score::score;
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::{allocations, words};
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "type_dominates",
@@ -28,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
         .by("Depot.Labels.Write")
         .about("System.String"),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -44,10 +39,10 @@ fn judge(look: &Look<'_>) -> Judged {
         true => (allocated.bytes, allocated.samples),
         false => (0.0, 0),
     });
-    if part.all_samples < shared::LEAST_SAMPLES {
-        return Judged::too_little(format!("{} samples of allocations are too few.", part.all_samples));
+    if let Some(too_few) = part.too_few() {
+        return too_few;
     }
-    let (value, rate) = (part.share(), part.bytes / look.seconds().max(1e-9));
+    let (value, rate) = (part.share(), part.rate(look));
     let name = part.type_name.clone().unwrap_or_default();
     let sentence = format!(
         "{} is {} of what is allocated, {} a second{}.",
@@ -58,23 +53,24 @@ fn judge(look: &Look<'_>) -> Judged {
     );
     let evidence = allocations::evidence(look, &format!("type_name = {}", words::quoted(&name)));
     // What a program works with may be of one type: this is where to look first, and no warning.
-    let at_most = Some(score(rate, 10e6, 100e6).min(60.0));
-    let (subject, own_method) = if part.samples > 0 { (part.type_name, part.own_method) } else { (None, None) };
-    Figure { value, rows: part.all_samples, at_most, subject, own_method, sentence, evidence }.into()
+    let at_most = score(rate, 10e6, 100e6).min(60.0);
+    part.figure(at_most, sentence, evidence)
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    use crate::findings::story::allocation;
+mod story {
     use tracequet_facts::fact::FactSink;
 
-    let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
-    let site = made.site(&["Shop.Totals.Sum()"]);
-    let others = ["A", "BB", "CCC", "DDDD", "EEEEE", "FFFFFF"];
-    for n in 0..200u32 {
-        // More than of each other type from the start.
-        let name = if n < 34 || part(n, 200) { "Shop.Line" } else { others[n as usize % 6] };
-        made.tables.add(&allocation(site, "sampled", name, "small"));
+    use crate::findings::tests::story::{Made, allocation};
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
+        let site = made.site(&["Shop.Totals.Sum()"]);
+        let others = ["A", "BB", "CCC", "DDDD", "EEEEE", "FFFFFF"];
+        for n in 0..200u32 {
+            // More than of each other type from the start.
+            let name = if n < 34 || part(n, 200) { "Shop.Line" } else { others[n as usize % 6] };
+            made.tables.add(&allocation(site, "sampled", name, "small"));
+        }
     }
 }

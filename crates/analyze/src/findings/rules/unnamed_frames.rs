@@ -1,9 +1,6 @@
 //! Call stacks have frames without a name.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "unnamed_frames",
@@ -20,9 +17,10 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::INSPECT_FRAMES,
     of_recording: true,
     evidence: Evidence { sections: &["stacks", "modules"], sort: None },
+    query: "SELECT kind, name, count(*) AS frames FROM frame WHERE {recording} AND NOT is_named GROUP BY ALL ORDER BY frames DESC LIMIT 20",
     example: Example { unrecorded: None, ..Example::of("habits/unnamed", "habits/unnamed-clean", Verdict::Warning) },
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -34,16 +32,15 @@ fn judge(look: &Look<'_>) -> Judged {
     }
     let value = 1.0 - named as f64 / frames as f64;
     let sentence = format!("{} of {frames} frames of call stacks have no name.", words::percent(value));
-    let evidence = format!(
-        "SELECT kind, name, count(*) AS frames FROM frame WHERE {} AND NOT is_named GROUP BY ALL ORDER BY frames DESC LIMIT 20",
-        look.of_trace
-    );
-    Figure { value, rows: frames, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows: frames, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
-    made.trace.frame_count = 1000;
-    made.trace.named_frame_count = 1000 - (x * 900.0) as u64;
+mod story {
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        made.trace.frame_count = 1000;
+        made.trace.named_frame_count = 1000 - (x * 900.0) as u64;
+    }
 }

@@ -1,10 +1,6 @@
 //! Young objects live on because old ones hold them.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::shared;
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "young_held_by_old",
@@ -25,9 +21,12 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::RECORD_LIFETIMES,
     causes: &["leak", "growing_live_set"],
     evidence: Evidence { sections: &["survival", "heap", "collections"], sort: None },
+    query: "SELECT m.root_kind, count(DISTINCT g.gc_id) AS collections, sum(m.promoted_bytes) AS alive_bytes, \
+        sum(m.duration_ns) / 1e6 AS mark_ms FROM gc g JOIN gc_mark m ON m.trace_id = g.trace_id AND m.gc_id = g.gc_id \
+        WHERE {process of g} AND g.generation <= 1 GROUP BY ALL ORDER BY alive_bytes DESC",
     example: Example::of("habits/old", "habits/old-clean", Verdict::Warning),
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -49,28 +48,25 @@ fn judge(look: &Look<'_>) -> Judged {
         "{} of what gen 0 and gen 1 GCs found alive was held by objects of older generations.",
         words::percent(value)
     );
-    let evidence = format!(
-        "SELECT m.root_kind, count(DISTINCT g.gc_id) AS collections, sum(m.promoted_bytes) AS alive_bytes, \
-         sum(m.duration_ns) / 1e6 AS mark_ms FROM gc g JOIN gc_mark m ON m.trace_id = g.trace_id AND m.gc_id = g.gc_id \
-         WHERE {} AND g.generation <= 1 GROUP BY ALL ORDER BY alive_bytes DESC",
-        look.of("g")
-    );
     // What young collections do not pay for is no matter.
     let at_most = shared::cost_of_young(look);
-    Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
+mod story {
     use tracequet_facts::fact::{FactSink, GcMark};
 
-    (1..=20).for_each(|gc_id| {
-        made.gc(gc_id, 0, "AllocSmall", "blocking");
-        for (root_kind, promoted_bytes) in
-            [("older_generation", (x * 9e6) as u64), ("stack", 10_000_000 - (x * 9e6) as u64)]
-        {
-            made.tables.add(&GcMark { gc_id, root_kind, promoted_bytes, ..GcMark::default() });
-        }
-    });
+    use crate::findings::tests::story::Made;
+
+    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+        (1..=20).for_each(|gc_id| {
+            made.gc(gc_id, 0, "AllocSmall", "blocking");
+            for (root_kind, promoted_bytes) in
+                [("older_generation", (x * 9e6) as u64), ("stack", 10_000_000 - (x * 9e6) as u64)]
+            {
+                made.tables.add(&GcMark { gc_id, root_kind, promoted_bytes, ..GcMark::default() });
+            }
+        });
+    }
 }
