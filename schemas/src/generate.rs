@@ -217,6 +217,28 @@ pub fn rows() -> Result<String> {
         writeln!(out, "}}\n")?;
     }
 
+    for table in &tables {
+        // Columns that say of a row what its event says of itself.
+        let time = if table.column("ts_ns").is_ok() { "ts_ns" } else { "start_ts_ns" };
+        let of_event = [(time, "i64"), ("process_id", "u64"), ("thread_id", "u64"), ("callsite_id", "u32")];
+        let mut fields = String::new();
+        for (name, kind) in of_event {
+            if let Ok(column) = table.column(name)
+                && column.field_type(table)? == kind
+            {
+                write!(fields, "{name}: place.{}, ", name.trim_start_matches("start_"))?;
+            }
+        }
+        if !fields.is_empty() {
+            let (name, lifetime) = (table.type_name(), table.lifetime()?.replace("'a", "'_"));
+            writeln!(
+                out,
+                "impl OfEvent for {name}{lifetime} {{\n    #[inline]\n    fn of_event(place: Place) -> Self {{"
+            )?;
+            writeln!(out, "        {name} {{ {fields}..{name}::default() }}\n    }}\n}}\n")?;
+        }
+    }
+
     writeln!(out, "/// What a tracker found: rows of one table. They are borrowed for the call.")?;
     writeln!(out, "#[derive(Clone, Copy, Debug)]\npub enum Fact<'a> {{")?;
     for table in tables.iter().filter(|table| table.is_table) {

@@ -7,11 +7,10 @@
 
 pub mod call;
 
-use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash};
 
-use foldhash::fast::RandomState;
 use tracequet_trace::error::{Problem, Severity};
+use tracequet_trace::map::Map;
 use tracequet_trace::reader::callback::format::{Header, NOT_ASKED, POLICY_SUSPENDS};
 use tracequet_trace::reader::callback::{Body, Bounds, Record};
 use tracequet_trace::time::Clock;
@@ -49,11 +48,11 @@ pub struct CallbackNormalizer {
     /// Objects that waited for their finalizer after the last collection, sorted.
     waiting: Vec<u64>,
     /// A hash of what each id means.
-    types: HashMap<u64, u64, RandomState>,
-    methods: HashMap<u64, u64, RandomState>,
-    threads: HashMap<u64, u64, RandomState>,
+    types: Map<u64, u64>,
+    methods: Map<u64, u64>,
+    threads: Map<u64, u64>,
     /// Name of each OS thread that has one.
-    pub thread_names: HashMap<u64, String, RandomState>,
+    pub thread_names: Map<u64, String>,
     /// Bytes of all names that were kept or given out.
     thread_text: usize,
     object_parts: u64,
@@ -111,10 +110,10 @@ impl CallbackNormalizer {
             wide: true,
             ranges: CallbackRanges::default(),
             waiting: Vec::new(),
-            types: HashMap::default(),
-            methods: HashMap::default(),
-            threads: HashMap::default(),
-            thread_names: HashMap::default(),
+            types: Map::default(),
+            methods: Map::default(),
+            threads: Map::default(),
+            thread_names: Map::default(),
             thread_text: 0,
             object_parts: 0,
             heap_bounds_failed: 0,
@@ -490,7 +489,7 @@ fn report(sink: &mut impl FactSink, severity: Severity, code: &'static str, coun
 }
 
 /// Whether an id means something else than it did, or was not known.
-fn is_news(known: &mut HashMap<u64, u64, RandomState>, id: u64, meaning: impl Hash) -> bool {
+fn is_news(known: &mut Map<u64, u64>, id: u64, meaning: impl Hash) -> bool {
     if known.len() >= MAX_KNOWN {
         known.clear();
     }

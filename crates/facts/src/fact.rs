@@ -17,6 +17,25 @@ pub type CallsiteId = u32;
 /// Number of a frame of call stacks within one recording, from 1.
 pub type FrameId = u32;
 
+/// What an event says of itself: its time in nanoseconds since the recording began, its process, thread and call stack.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Nanoseconds since the recording began.
+    pub ts_ns: i64,
+    /// OS id of the process.
+    pub process_id: u64,
+    /// OS id of the thread.
+    pub thread_id: u64,
+    /// The call stack.
+    pub callsite_id: CallsiteId,
+}
+
+/// A row that says when, where and by whom an event was: as far as its table has columns for it. The rest is the default.
+pub trait OfEvent {
+    /// The row of an event.
+    fn of_event(place: Place) -> Self;
+}
+
 /// Receives facts.
 pub trait FactSink {
     /// Takes rows of one table.

@@ -1,8 +1,6 @@
 //! Between which times events of a recording are known to be missing.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 
 /// Spans of one set, and processes with spans of their own, at most.
 const MAX_SPANS: usize = 1 << 12;
@@ -14,7 +12,7 @@ pub struct Gaps {
     /// Gaps in the events of any thread.
     of_any: Spans,
     /// Gaps in the events of one thread, by its OS process id.
-    of_process: HashMap<u64, Spans, RandomState>,
+    of_process: Map<u64, Spans>,
 }
 
 impl Gaps {

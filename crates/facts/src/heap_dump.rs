@@ -1,10 +1,9 @@
 //! The rows of a heap dump (`.gcdump`): a collection, its objects and references, types and roots.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-use foldhash::fast::RandomState;
 use tracequet_trace::error::{Problem, Severity};
+use tracequet_trace::map::Map;
 use tracequet_trace::reader::gcdump::{GcDump, Graph, Node, NodeType};
 
 use super::enum_names;
@@ -87,7 +86,7 @@ fn is_undefined(graph: &Graph, node: &Node<'_>) -> bool {
 /// The ids of the types, their places from 1 on: a dump has no method tables. Wrappers that COM has of objects of one type are one type,
 /// though each has an address in its name.
 fn type_ids(graph: &Graph) -> Vec<u64> {
-    let mut of_wrappers: HashMap<String, u64, RandomState> = HashMap::default();
+    let mut of_wrappers: Map<String, u64> = Map::default();
     let id = |(own, found): (u64, &NodeType)| match without_address(&found.name) {
         Cow::Owned(name) => *of_wrappers.entry(name).or_insert(own),
         Cow::Borrowed(_) => own,

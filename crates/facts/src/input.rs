@@ -10,7 +10,7 @@ use tracequet_trace::event::rows::{RowLayout, Rows};
 use tracequet_trace::event::{Decoding, Event, EventInfo};
 use tracequet_trace::reader::ProcessKey;
 
-use super::fact::CallsiteId;
+use super::fact::{CallsiteId, OfEvent, Place};
 use super::scalars::Scalars;
 
 /// The runtime's provider.
@@ -53,6 +53,19 @@ pub trait Action: Copy + 'static {
     /// Whether its event has call stacks in its fields.
     fn has_callsites(self) -> bool {
         false
+    }
+}
+
+/// A tracker that makes one use of all its events.
+impl Action for () {}
+
+/// The one use of events that say what ids and addresses mean.
+#[derive(Clone, Copy, Debug)]
+pub struct Reference;
+
+impl Action for Reference {
+    fn is_reference(self) -> bool {
+        true
     }
 }
 
@@ -223,6 +236,13 @@ impl<'a> Input<'a> {
     /// Nanoseconds since the recording began.
     pub fn ts_ns(&self) -> i64 {
         self.event.ts_ns
+    }
+
+    /// A row with the time, the process, the thread and the call stack of the event.
+    #[inline]
+    pub fn row<R: OfEvent>(&self) -> R {
+        let (ts_ns, callsite_id) = (self.ts_ns(), self.callsite_id);
+        R::of_event(Place { ts_ns, process_id: self.process_id(), thread_id: self.thread_id(), callsite_id })
     }
 
     /// Byte offset in the recording.

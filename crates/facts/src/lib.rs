@@ -22,6 +22,7 @@ mod losses;
 mod made_up;
 mod nested;
 mod pairs;
+mod prelude;
 mod problem_summary;
 mod processes;
 mod scalars;
@@ -31,13 +32,12 @@ mod threads;
 mod totals;
 mod tracker;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use tracequet_trace::catalog::Provider;
 use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::event::{Decoding, Event, EventInfo};
+use tracequet_trace::map::Map;
 use tracequet_trace::reader::symbols::Symbols;
 use tracequet_trace::reader::{self, ProcessKey, TypeId};
 use tracequet_trace::time::Clock;
@@ -177,7 +177,7 @@ pub struct Normalizer {
     /// Which of them hear the events of each type.
     by_type: Vec<u32>,
     /// Types with layouts in the catalogue, by the places of their plans and the ids of their events.
-    by_layout: HashMap<(usize, u32), u32, RandomState>,
+    by_layout: Map<(usize, u32), u32>,
     trackers: Trackers,
     shared: Shared,
     pairs: Pairs,

@@ -1,8 +1,6 @@
 //! Things that are loaded or opened, each once: known from their load, their unload, and the rundown.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 use tracequet_trace::reader::ProcessKey;
 
 /// A recording has tens of thousands at most; further ones are left out and counted.
@@ -16,7 +14,7 @@ const MAX_TEXT: usize = 32 << 20;
 pub struct Listed<T> {
     items: Vec<T>,
     /// The thing that has an id now; the id is given out again after it went.
-    by_id: HashMap<(ProcessKey, u64), usize, RandomState>,
+    by_id: Map<(ProcessKey, u64), usize>,
     text: usize,
     /// The number of items that were left out.
     pub lost: u64,
@@ -24,7 +22,7 @@ pub struct Listed<T> {
 
 impl<T> Default for Listed<T> {
     fn default() -> Self {
-        Listed { items: Vec::new(), by_id: HashMap::default(), text: 0, lost: 0 }
+        Listed { items: Vec::new(), by_id: Map::default(), text: 0, lost: 0 }
     }
 }
 

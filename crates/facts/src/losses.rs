@@ -1,11 +1,9 @@
 //! The normaliser where events are missing.
 
 use crate::Normalizer;
-use crate::fact::FactSink;
 use crate::pairs::Marking;
-use crate::tracker::Cut;
-use tracequet_trace::error::{Problem, Severity};
-use tracequet_trace::reader::{ProcessKey, Thread, ThreadIndex};
+use crate::prelude::*;
+use tracequet_trace::reader::{Thread, ThreadIndex};
 
 impl Normalizer {
     /// Gaps are found after later events were delivered (.nettrace from V4 on): rows of pairs whose events come from

@@ -1,28 +1,11 @@
 //! Processes that were recorded, with their names, command lines and runtimes.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-use tracequet_trace::reader::{self, NO_SUBJECT, ProcessKey};
+use tracequet_trace::reader::{self, NO_SUBJECT};
 use tracequet_trace::time::Clock;
 
 use super::fact::{FactSink, Process};
 use super::input::{self, Input, ProviderEvents, RUNDOWN, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
-
-/// The meaning of an event about its process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProcessesAction {
-    /// The command line, system or runtime of the process.
-    Described,
-}
-
-impl input::Action for ProcessesAction {
-    fn is_reference(self) -> bool {
-        true
-    }
-}
+use crate::prelude::*;
 
 /// A process: its row, but for the text.
 #[derive(Default)]
@@ -41,9 +24,9 @@ struct Known {
 #[derive(Default)]
 pub struct Processes {
     list: Vec<Known>,
-    by_key: HashMap<ProcessKey, usize, RandomState>,
+    by_key: Map<ProcessKey, usize>,
     /// Processes that the recording describes.
-    described: HashMap<ProcessKey, Known, RandomState>,
+    described: Map<ProcessKey, Known>,
 }
 
 /// A recording of a whole machine holds thousands at most; more are not distinguished.
@@ -96,23 +79,14 @@ impl Processes {
 }
 
 impl Tracker for Processes {
-    type Action = ProcessesAction;
-    const EVENTS: &'static [ProviderEvents<ProcessesAction>] = &[
-        ProviderEvents { provider: RUNTIME, events: &[("RuntimeInformationStart", ProcessesAction::Described)] },
-        ProviderEvents { provider: RUNDOWN, events: &[("RuntimeInformationDCStart", ProcessesAction::Described)] },
-        ProviderEvents {
-            provider: "Microsoft-DotNETCore-EventPipe",
-            events: &[("ProcessInfo", ProcessesAction::Described)],
-        },
+    type Action = input::Reference;
+    const EVENTS: &'static [ProviderEvents<input::Reference>] = &[
+        ProviderEvents { provider: RUNTIME, events: &[("RuntimeInformationStart", input::Reference)] },
+        ProviderEvents { provider: RUNDOWN, events: &[("RuntimeInformationDCStart", input::Reference)] },
+        ProviderEvents { provider: "Microsoft-DotNETCore-EventPipe", events: &[("ProcessInfo", input::Reference)] },
     ];
 
-    fn event(
-        &mut self,
-        ProcessesAction::Described: ProcessesAction,
-        input: &Input<'_>,
-        _: &mut Shared,
-        _: &mut impl FactSink,
-    ) {
+    fn event(&mut self, _: input::Reference, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let Some(process) = self.entry(input.process()) else { return };
         let take = |place: &mut String, name: &str| {
             let text = input.text(name);

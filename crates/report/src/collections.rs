@@ -1,8 +1,5 @@
 //! The collections of a process, as PerfView's GCStats lists them.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_analyze::present::units::count;
 use tracequet_analyze::present::{Cell, numbers, table, words};
 use tracequet_analyze::subjects::collections::Collection as Row;
@@ -10,6 +7,7 @@ use tracequet_analyze::subjects::heap::{GENERATIONS, Size};
 use tracequet_analyze::subjects::pauses::{Pause, Pauses, Stop};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use crate::document::rows_note;
 use crate::read::word;
@@ -66,7 +64,7 @@ pub(crate) struct Collections {
 
 impl Collections {
     pub(crate) fn read(recording: &Recording<'_>) -> Result<Collections> {
-        let mut processes: HashMap<u64, u64, RandomState> = HashMap::default();
+        let mut processes: Map<u64, u64> = Map::default();
         if !recording.has::<Row<'_>>() {
             return Collections::default().with_pauses(recording, None);
         }
@@ -140,7 +138,7 @@ impl Collections {
         })?;
         self.pauses.finish();
         self.other_stops.sort_unstable();
-        let mut by_id: HashMap<u32, (i64, i64), RandomState> = HashMap::default();
+        let mut by_id: Map<u32, (i64, i64)> = Map::default();
         for pause in self.pauses.of(self.process_id) {
             let (longest, suspended) = by_id.entry(pause.gc_id).or_default();
             *longest = pause.duration_ns.max(*longest);
@@ -168,7 +166,7 @@ impl Collections {
     }
 
     fn read_sizes(&mut self, recording: &Recording<'_>) -> Result<()> {
-        let places: HashMap<u32, usize, RandomState> = self.all.iter().map(|c| c.gc_id).zip(0..).collect();
+        let places: Map<u32, usize> = self.all.iter().map(|c| c.gc_id).zip(0..).collect();
         recording.each_recorded::<Size<'_>>(|row| {
             let collection = places.get(&row.gc_id).and_then(|place| self.all.get_mut(*place));
             let sizes = collection.and_then(|collection| collection.sizes.get_mut(usize::from(row.generation)));

@@ -1,13 +1,11 @@
 //! Call stacks merged to a tree, for a flame graph, and the table of functions behind it. Beside the tree stands what each thread
 //! has in each part of the time, so that the script draws the graph of a thread or of a time.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_analyze::present::units::counted;
 use tracequet_analyze::present::{Amount, Cell, cut, numbers, shown, table, words};
 use tracequet_analyze::profile::{Function, Profile, Sample};
 use tracequet_dataset::error::Result;
+use tracequet_trace::map::Map;
 
 use crate::document::rows_note;
 use crate::packed::Bytes;
@@ -27,13 +25,13 @@ pub(crate) struct Flame<'p> {
     functions: &'p [Function],
     tree: Tree<1>,
     /// Of each call site its node, and whether its innermost call is that node.
-    nodes_of: HashMap<u32, (u32, bool), RandomState>,
+    nodes_of: Map<u32, (u32, bool)>,
 }
 
 impl<'p> Flame<'p> {
     /// Merges stacks by the functions on them.
     pub(crate) fn of(profile: &'p Profile) -> Flame<'p> {
-        let (mut tree, mut nodes_of) = (Tree::default(), HashMap::default());
+        let (mut tree, mut nodes_of) = (Tree::default(), Map::default());
         for (callsite, weight) in profile.by_callsite().into_iter().filter(|(_, weight)| *weight > 0) {
             let stack: Vec<Option<u32>> = profile.stack(callsite).into_iter().map(Some).collect();
             nodes_of.insert(callsite, tree.add(0, weight, &stack));
@@ -80,9 +78,9 @@ impl<'p> Flame<'p> {
         {
             // The last one stands for all others, where there are more.
             let shown = threads.len().min(most_threads);
-            let row_of: HashMap<usize, usize, RandomState> =
+            let row_of: Map<usize, usize> =
                 threads.iter().enumerate().map(|(row, (_, place))| (*place, row.min(shown - 1))).collect();
-            let mut found: HashMap<(u8, u8, u32), u64, RandomState> = HashMap::default();
+            let mut found: Map<(u8, u8, u32), u64> = Map::default();
             for (place, thread) in profile.threads.iter().enumerate() {
                 let row = row_of.get(&place).copied().unwrap_or_default() as u8;
                 for sample in thread.samples.iter().filter(|sample| sample.weight > 0) {

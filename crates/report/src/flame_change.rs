@@ -1,11 +1,9 @@
 //! Call stacks of two sides as one tree, for the flame graph of what changed, and the table of functions behind it.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_analyze::present::{Amount, Cell, numbers, table, words};
 use tracequet_analyze::profile::{Function, Profile};
 use tracequet_dataset::error::Result;
+use tracequet_trace::map::Map;
 
 use crate::document::rows_note;
 use crate::tree::{Packed, Room, Sums, Tree, join};
@@ -20,7 +18,7 @@ const MAX_FUNCTIONS: usize = 1 << 20;
 #[derive(Default)]
 pub(crate) struct FlameChange {
     functions: Vec<Function>,
-    by_name: HashMap<String, u32, RandomState>,
+    by_name: Map<String, u32>,
     pub tree: Tree<2>,
     /// Samples without a call stack, which are left out.
     pub without_stack: [u64; 2],
@@ -29,7 +27,7 @@ pub(crate) struct FlameChange {
 impl FlameChange {
     /// Adds the stacks of a recording to a side: 0 is the base.
     pub(crate) fn add(&mut self, profile: &Profile, side: usize) {
-        let mut place_of: HashMap<u32, Option<u32>, RandomState> = HashMap::default();
+        let mut place_of: Map<u32, Option<u32>> = Map::default();
         join(&mut self.without_stack, side, profile.without_stack);
         for (callsite, weight) in profile.by_callsite().into_iter().filter(|(_, weight)| *weight > 0) {
             let mut place = |function: u32| *place_of.entry(function).or_insert_with(|| self.place(profile, function));

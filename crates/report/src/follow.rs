@@ -1,11 +1,9 @@
 //! Ranges that survived, so that the script follows an address through the collections as `survived` does.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_analyze::collection::{collects, leaves};
 use tracequet_analyze::present::units::{count, share, size};
 use tracequet_dataset::error::Result;
+use tracequet_trace::map::Map;
 
 use crate::collections::Collection;
 use crate::packed::Bytes;
@@ -42,7 +40,7 @@ struct Range {
 /// The ranges, of which the largest are kept, and the bounds of generations.
 #[derive(Debug, Default)]
 pub(crate) struct Follow {
-    places: HashMap<u32, u32, RandomState>,
+    places: Map<u32, u32>,
     /// The collection of the last range and its place: ranges of a collection follow each other.
     last: Option<(u32, u32)>,
     /// Ranges that may be among the largest, at most twice as many as are kept. None of them is smaller than `least`.
@@ -62,7 +60,7 @@ impl Follow {
         let mut ids: Vec<u32> = collections.iter().map(|collection| collection.gc_id).collect();
         ids.sort_unstable();
         let is_possible = ids.len() <= MAX_COLLECTIONS;
-        let places = if is_possible { ids.into_iter().zip(0..).collect() } else { HashMap::default() };
+        let places = if is_possible { ids.into_iter().zip(0..).collect() } else { Map::default() };
         Follow { places, is_possible, ..Follow::default() }
     }
 

@@ -1,13 +1,11 @@
 //! Where memory lies and survives: collections by parts of the address space, a byte for each.
 
-use std::collections::{HashMap, HashSet};
-
-use foldhash::fast::RandomState;
 use tracequet_analyze::collection::collects;
 use tracequet_analyze::present::units::{count, size};
 use tracequet_analyze::present::{Cell, numbers, table};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::{Map, Set};
 
 use crate::collections::{Collection, Collections};
 use crate::follow::Follow;
@@ -170,7 +168,7 @@ impl HeapMap {
         Ok(Some(map))
     }
 
-    fn fill(&mut self, recording: &Recording<'_>, places: &Places, known: &HashSet<u32, RandomState>) -> Result<()> {
+    fn fill(&mut self, recording: &Recording<'_>, places: &Places, known: &Set<u32>) -> Result<()> {
         recording.each_recorded::<Bounds<'_>>(|row| {
             if !known.contains(&row.gc_id) {
                 return;
@@ -352,7 +350,7 @@ impl Part {
 }
 
 /// Columns of collections by their numbers.
-type Places = HashMap<u32, usize, RandomState>;
+type Places = Map<u32, usize>;
 
 /// Parts of the address space that ranges touch. They become coarser when there are too many.
 #[derive(Debug)]

@@ -1,14 +1,14 @@
 //! The collections with the longest pauses, opened: their generations, heaps, marking, joins and ranges.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use foldhash::fast::RandomState;
 use tracequet_analyze::present::units::{counted, duration, moment, size};
 use tracequet_analyze::present::{Cell, Table, escaped, numbers, table, words};
 use tracequet_analyze::subjects::heap::{Bytes, GENERATIONS, HeapGeneration, Mark};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use crate::collections::{Collection, Collections};
 use crate::joins::{JoinRow, Joins};
@@ -59,8 +59,7 @@ impl Opened {
 /// The part of the page; `None` without collections.
 pub(crate) fn opened(recording: &Recording<'_>, collections: &Collections) -> Result<Option<String>> {
     let longest = collections.longest(MAX_OPENED);
-    let mut found: HashMap<u32, Opened, RandomState> =
-        longest.iter().map(|collection| (collection.gc_id, Opened::default())).collect();
+    let mut found: Map<u32, Opened> = longest.iter().map(|collection| (collection.gc_id, Opened::default())).collect();
     read(recording, &mut found)?;
     let mut out = String::new();
     for collection in &longest {
@@ -86,7 +85,7 @@ pub(crate) fn opened(recording: &Recording<'_>, collections: &Collections) -> Re
     Ok((!out.is_empty()).then(|| format!("{head}<div class=\"tree\">\n{out}</div>\n")))
 }
 
-fn read(recording: &Recording<'_>, found: &mut HashMap<u32, Opened, RandomState>) -> Result<()> {
+fn read(recording: &Recording<'_>, found: &mut Map<u32, Opened>) -> Result<()> {
     recording.each_recorded::<Ranges<'_>>(|row| {
         if let Some(opened) = found.get_mut(&row.gc_id) {
             opened.ranges = [row.surviving_range_count, row.surviving_bytes, row.moved_range_count, row.moved_bytes];

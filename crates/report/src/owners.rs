@@ -1,9 +1,7 @@
 //! The methods that call sites belong to, such as the user's own.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_analyze::profile::{Code, Function, Profile};
+use tracequet_trace::map::Map;
 
 /// Names of call sites that are kept at a time.
 const MAX_SITES: usize = 64 << 10;
@@ -12,7 +10,7 @@ const MAX_SITES: usize = 64 << 10;
 pub(crate) struct Owners<'p> {
     profile: Option<&'p Profile>,
     takes: fn(&Function) -> bool,
-    known: HashMap<u32, String, RandomState>,
+    known: Map<u32, String>,
 }
 
 impl<'p> Owners<'p> {
@@ -23,7 +21,7 @@ impl<'p> Owners<'p> {
 
     /// The nearest function outwards that `takes` accepts.
     pub(crate) fn by(profile: Option<&'p Profile>, takes: fn(&Function) -> bool) -> Owners<'p> {
-        Owners { profile, takes, known: HashMap::default() }
+        Owners { profile, takes, known: Map::default() }
     }
 
     /// The name of the method; empty if the stack has no such function.

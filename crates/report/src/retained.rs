@@ -1,14 +1,13 @@
 //! The heap of the last walk: types by what they retain, and what keeps them, as a tree to open.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 
-use foldhash::fast::RandomState;
 use tracequet_analyze::heap::{self, HeapGraph, KeptWalk, Paths, Retention, TypeRow};
 use tracequet_analyze::present::units::{counted, share, size};
 use tracequet_analyze::present::{Cell, escaped, numbers, table, words};
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use crate::document::note;
 
@@ -30,7 +29,7 @@ const MAX_DEPTH: usize = 40;
 /// `walk` the objects and references where the dataset has no rows of them.
 pub(crate) fn retained(
     recording: &Recording<'_>,
-    allocated: &HashMap<String, u64, RandomState>,
+    allocated: &Map<String, u64>,
     walk: Option<KeptWalk>,
 ) -> Result<Option<String>> {
     let is_there = |name: &str| recording.tables().any(|table| table.name == name);
@@ -156,7 +155,7 @@ struct Branch {
 /// The dominator tree merged by types.
 fn tree(graph: &HeapGraph, retention: &Retention, all: u64) -> String {
     let mut branches = vec![Branch { kind: u32::MAX, ..Branch::default() }];
-    let mut children: HashMap<(u32, u32), u32, RandomState> = HashMap::default();
+    let mut children: Map<(u32, u32), u32> = Map::default();
     // A cache in front of the map: the pairs that were looked up last.
     let mut recent = [((u32::MAX, u32::MAX), 0); 1 << 10];
     retention.fold_down(graph, 0u32, |kind, bytes, parent| {

@@ -1,8 +1,6 @@
 //! Tables of allocations, exceptions and modules, with their sums over time.
 
-use std::collections::{BTreeSet, HashMap};
-
-use foldhash::fast::RandomState;
+use std::collections::BTreeSet;
 
 use tracequet_analyze::present::{Cell, cut, numbers, table, words};
 use tracequet_analyze::profile::{Profile, What};
@@ -10,6 +8,7 @@ use tracequet_analyze::subjects::allocations::{self, Allocation, SOURCES};
 use tracequet_analyze::subjects::processor::{State, is_of_runtime};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use crate::document::rows_note;
 use crate::owners::Owners;
@@ -56,7 +55,7 @@ pub(crate) struct Subject {
 /// Sums by names, which stand one behind the other in a key.
 #[derive(Debug)]
 pub(crate) struct Groups<V> {
-    found: HashMap<String, V, RandomState>,
+    found: Map<String, V>,
     key: String,
 }
 
@@ -65,7 +64,7 @@ const BETWEEN: char = '\0';
 
 impl<V: Default> Groups<V> {
     pub(crate) fn new() -> Groups<V> {
-        Groups { found: HashMap::default(), key: String::new() }
+        Groups { found: Map::default(), key: String::new() }
     }
 
     pub(crate) fn of<const N: usize>(&mut self, names: [&str; N]) -> &mut V {
@@ -105,7 +104,7 @@ struct Allocated {
 }
 
 /// Bytes by names of types.
-pub(crate) type BytesByType = HashMap<String, u64, RandomState>;
+pub(crate) type BytesByType = Map<String, u64>;
 
 /// Allocations by type, and the bytes of each. Several kinds of samples may stand for the same bytes, so that only
 /// those of one are counted.
@@ -154,8 +153,8 @@ pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<(Sub
 }
 
 /// Names of types, for samples that have only an id.
-fn type_names(recording: &Recording<'_>, is_needed: bool) -> Result<HashMap<(u64, u64), String, RandomState>> {
-    let mut names = HashMap::default();
+fn type_names(recording: &Recording<'_>, is_needed: bool) -> Result<Map<(u64, u64), String>> {
+    let mut names = Map::default();
     if is_needed {
         recording.each_recorded::<TypeRow<'_>>(|row| {
             if let Some(name) = word(Some(row.name)).filter(|_| names.len() < MAX_NAMES) {

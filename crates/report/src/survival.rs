@@ -1,9 +1,8 @@
 //! Survival: how much of each generation came through its collections, where it went, and how long memory lives.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use foldhash::fast::RandomState;
 use tracequet_analyze::cohort::{self, CohortRow};
 use tracequet_analyze::collection::collects;
 use tracequet_analyze::present::units::{counted, share, size};
@@ -11,6 +10,7 @@ use tracequet_analyze::present::{Cell, Table, numbers, table, words};
 use tracequet_analyze::subjects::heap::{Bytes, HeapGeneration};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use crate::collections::Collections;
 use crate::timeline::{Line, axis, lines};
@@ -35,7 +35,7 @@ const GENERATIONS: [(&str, &str); 5] = [
 #[derive(Debug, Default)]
 pub(crate) struct Survival {
     ways: BTreeMap<(Option<u8>, Option<u8>), (u64, u64)>,
-    by_collection: HashMap<u32, [(u64, u64); 5], RandomState>,
+    by_collection: Map<u32, [(u64, u64); 5]>,
     /// The ranges of one way of one collection, which mostly follow each other: they are added when another comes.
     run: Option<Run>,
 }
@@ -174,7 +174,7 @@ tracequet_dataset::row! {
 
 /// How much of what was allocated before a collection is alive after each later one: for the whole recording, and for thirds of it.
 fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option<String>> {
-    let places: HashMap<u32, usize, RandomState> = collections.all.iter().map(|c| c.gc_id).zip(0..).collect();
+    let places: Map<u32, usize> = collections.all.iter().map(|c| c.gc_id).zip(0..).collect();
     let mut cohorts: Vec<Vec<Option<u64>>> = vec![Vec::new(); collections.all.len()];
     let mut add = |born: u32, gc: u32, alive: u64, unknown: u64| {
         let place = |gc: u32| places.get(&gc).copied();
@@ -278,7 +278,7 @@ fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option
 
 /// Free memory within the heap after each collection, and pinned memory that survived. Empty where no collection says so.
 pub(crate) fn fragmentation(recording: &Recording<'_>, collections: &Collections, end_ns: i64) -> Result<String> {
-    let mut sums: HashMap<u32, Bytes, RandomState> = HashMap::default();
+    let mut sums: Map<u32, Bytes> = Map::default();
     recording.each_recorded::<HeapGeneration<'_>>(|row| sums.entry(row.gc_id).or_default().add(&row))?;
     let of = |take: &dyn Fn(&Bytes) -> f64| -> Vec<(i64, f64)> {
         let point = |gc: &crate::collections::Collection| Some((gc.start_ns, take(sums.get(&gc.gc_id)?)));

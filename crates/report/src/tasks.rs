@@ -1,13 +1,13 @@
 //! Asynchronous work: tasks by method, and what they waited for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use foldhash::fast::RandomState;
 use tracequet_analyze::present::units::counted;
 use tracequet_analyze::present::{Cell, numbers, table, words};
 use tracequet_analyze::subjects::waits::{Task, Waited, each_leaf, task};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use crate::document::{note, rows_note};
 use crate::read::{add, span, word};
@@ -49,7 +49,7 @@ struct Work {
 /// The part. `None` when no task is recorded.
 pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
     let mut groups: Groups<Work> = Groups::new();
-    let mut methods: HashMap<Task, String, RandomState> = HashMap::default();
+    let mut methods: Map<Task, String> = Map::default();
     let (mut rows, mut sources) = (0u64, HashSet::new());
     recording.each_recorded::<TaskRow<'_>>(|row| {
         rows += 1;
@@ -106,7 +106,7 @@ pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
 
 /// What tasks waited for that does not itself wait for another task, as the view `blocked_on` has it. `None` when no
 /// wait is recorded.
-fn waits(recording: &Recording<'_>, methods: &HashMap<Task, String, RandomState>) -> Result<Option<String>> {
+fn waits(recording: &Recording<'_>, methods: &Map<Task, String>) -> Result<Option<String>> {
     let mut groups: Groups<Waited> = Groups::new();
     let mut rows = 0u64;
     each_leaf(recording, |row| {

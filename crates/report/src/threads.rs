@@ -1,12 +1,10 @@
 //! Threads by what they did with their time, and how many processors were at work: recordings with context switches.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_analyze::present::units::count;
 use tracequet_analyze::present::{Cell, cut, numbers, table, words};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use crate::document::{note, rows_note};
 use crate::read::{span, word};
@@ -45,7 +43,7 @@ pub(crate) struct Threads {
 
 /// Reads what threads did. `None` without context switches.
 pub(crate) fn threads(recording: &Recording<'_>, end_ns: i64) -> Result<Option<Threads>> {
-    let mut found: HashMap<(u64, u64), Times, RandomState> = HashMap::default();
+    let mut found: Map<(u64, u64), Times> = Map::default();
     let mut busy = vec![0u64; BUCKETS];
     let (end, mut left_out) = (end_ns.max(1), 0u64);
     recording.each_recorded::<ThreadTime<'_>>(|row| {
@@ -75,13 +73,13 @@ pub(crate) fn threads(recording: &Recording<'_>, end_ns: i64) -> Result<Option<T
     if found.is_empty() {
         return Ok(None);
     }
-    let mut processes: HashMap<u64, String, RandomState> = HashMap::default();
+    let mut processes: Map<u64, String> = Map::default();
     recording.each_recorded::<Process<'_>>(|row| {
         if let Some(name) = word(Some(row.name)) {
             processes.insert(row.process_id, cut(name, 100).to_owned());
         }
     })?;
-    let mut names: HashMap<(u64, u64), String, RandomState> = HashMap::default();
+    let mut names: Map<(u64, u64), String> = Map::default();
     recording.each_recorded::<Thread<'_>>(|row| {
         let key = (row.process_id, row.thread_id);
         if let Some(name) = word(row.name).filter(|_| found.contains_key(&key)) {

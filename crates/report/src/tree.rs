@@ -1,11 +1,9 @@
 //! Call stacks merged to a tree, for flame graphs of one side or of two.
 
-use std::collections::{HashMap, HashSet};
-
-use foldhash::fast::RandomState;
 use tracequet_analyze::present::shown;
 use tracequet_analyze::profile::{Code, Function};
 use tracequet_dataset::error::Result;
+use tracequet_trace::map::{Map, Set};
 
 use crate::packed::Bytes;
 
@@ -49,12 +47,12 @@ struct Node<const SIDES: usize> {
 /// The stacks, merged by their functions.
 pub(crate) struct Tree<const SIDES: usize> {
     nodes: Vec<Node<SIDES>>,
-    children: HashMap<(u32, u32), u32, RandomState>,
+    children: Map<(u32, u32), u32>,
     /// The sums of each function; recursion counts once.
-    pub functions: HashMap<u32, Sums<SIDES>, RandomState>,
+    pub functions: Map<u32, Sums<SIDES>>,
     /// All there is on each side.
     pub all: [u64; SIDES],
-    seen: HashSet<u32, RandomState>,
+    seen: Set<u32>,
 }
 
 /// Bytes that are left for the graphs of a page. A graph takes a third at most, so that there is some for each kind.
@@ -86,10 +84,10 @@ impl<const SIDES: usize> Default for Tree<SIDES> {
     fn default() -> Tree<SIDES> {
         Tree {
             nodes: vec![Node { parent: 0, function: u32::MAX, sums: Sums::default() }],
-            children: HashMap::default(),
-            functions: HashMap::default(),
+            children: Map::default(),
+            functions: Map::default(),
             all: [0; SIDES],
-            seen: HashSet::default(),
+            seen: Set::default(),
         }
     }
 }
@@ -249,7 +247,7 @@ impl Names {
     /// The names of nodes with these functions.
     fn of(nodes: impl Iterator<Item = u32>) -> Names {
         let mut functions: Vec<u32> = Vec::new();
-        let mut place_of: HashMap<u32, u32, RandomState> = HashMap::default();
+        let mut place_of: Map<u32, u32> = Map::default();
         let mut place = |function: u32| {
             *place_of.entry(function).or_insert_with(|| {
                 functions.push(function);

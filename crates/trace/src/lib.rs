@@ -29,6 +29,8 @@ pub mod catalog;
 pub mod error;
 pub mod event;
 pub mod guid;
+#[doc(hidden)]
+pub mod map;
 pub mod parallel;
 #[doc(hidden)]
 pub mod pattern;

@@ -1,10 +1,10 @@
 //! Growth between walks of the heap: types, and what holds the objects that are more.
 #![allow(clippy::indexing_slicing, reason = "every index is a node of the graph, or a place among its types")]
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 
 use crate::heap::{self, HeapGraph, Held, Retention, Snapshot, key};
 use crate::samples::{CHANCE, chance, median};
@@ -29,7 +29,7 @@ pub struct Walked {
     /// By [`key`]: the longest name, objects, bytes, retained bytes.
     types: BTreeMap<String, (Arc<str>, [u64; 3])>,
     /// Bytes by the way in which they are held.
-    ways: HashMap<u64, u64, RandomState>,
+    ways: Map<u64, u64>,
 }
 
 impl Walked {
@@ -45,7 +45,7 @@ impl Walked {
                 *sum = sum.saturating_add(more);
             }
         }
-        let mut ways: HashMap<u64, u64, RandomState> = HashMap::default();
+        let mut ways: Map<u64, u64> = Map::default();
         for (way, (_, size)) in heap::ways(graph, retention).into_iter().zip(graph.objects()) {
             if ways.len() >= MOST_WAYS && !ways.contains_key(&way) {
                 continue;

@@ -1,10 +1,8 @@
 //! From call sites to places: names of methods and types, read for those that are needed.
 
-use std::collections::{HashMap, HashSet};
-
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::{Map, Set};
 
 use super::place::{By, Others, Place};
 use super::sums::{Kind, Raw, Sum};
@@ -18,7 +16,7 @@ use crate::subjects::unnamed::Unnamed;
 const ROW_STORED: u64 = 64;
 
 /// Sums of places.
-pub(super) type Places = HashMap<Place, Sum, RandomState>;
+pub(super) type Places = Map<Place, Sum>;
 
 /// The sums of call sites as sums of places, and what else these places may be.
 pub(super) fn placed(
@@ -30,7 +28,7 @@ pub(super) fn placed(
     let names = Names::read(recording, all.iter().flat_map(|sums| sums.keys().map(|key| key.callsite)))?;
     let mut found = Vec::with_capacity(all.len());
     for sums in all {
-        let (mut places, mut unsure) = (Places::default(), HashMap::<Place, (u64, &String), RandomState>::default());
+        let (mut places, mut unsure) = (Places::default(), Map::<Place, (u64, &String)>::default());
         for (key, sum) in sums {
             let type_name = match &key.kind {
                 Kind::None => None,
@@ -83,32 +81,32 @@ tracequet_dataset::row! {
 
 /// The names of some call sites.
 struct Names {
-    sites: HashMap<u32, Site, RandomState>,
+    sites: Map<u32, Site>,
     /// Name, and name as it was written.
-    frames: HashMap<u32, [String; 2], RandomState>,
+    frames: Map<u32, [String; 2]>,
     /// Of frames that may belong to other methods these.
-    others: HashMap<u32, String, RandomState>,
+    others: Map<u32, String>,
     types: TypeNames,
     unnamed: Unnamed,
 }
 
 impl Names {
     fn read(recording: &Recording<'_>, wanted: impl Iterator<Item = u32>) -> Result<Names> {
-        let wanted: HashSet<u32, RandomState> = wanted.filter(|site| *site > 0).collect();
-        let mut all: HashMap<u32, (u32, u32), RandomState> = HashMap::default();
+        let wanted: Set<u32> = wanted.filter(|site| *site > 0).collect();
+        let mut all: Map<u32, (u32, u32)> = Map::default();
         each_row::<Callsite<'_>>(recording, ROW_STORED, |row| {
             all.insert(row.callsite_id, (row.frame_id, row.own_callsite_id));
             Ok(())
         })?;
-        let mut sites: HashMap<u32, Site, RandomState> = HashMap::default();
+        let mut sites: Map<u32, Site> = Map::default();
         for site in wanted {
             let Some((frame, own)) = all.get(&site) else { continue };
             let own = all.get(own).map_or(0, |(frame, _)| *frame);
             sites.insert(site, Site { frame: *frame, own });
         }
         drop(all);
-        let needed: HashSet<u32, RandomState> = sites.values().flat_map(|site| [site.frame, site.own]).collect();
-        let (mut frames, mut others) = (HashMap::<_, _, RandomState>::default(), HashMap::default());
+        let needed: Set<u32> = sites.values().flat_map(|site| [site.frame, site.own]).collect();
+        let (mut frames, mut others) = (Map::<_, _>::default(), Map::default());
         let mut texts = HeldTexts::of(recording, "frame");
         each_row::<Frame<'_>>(recording, ROW_STORED, |row| {
             if needed.contains(&row.frame_id) {

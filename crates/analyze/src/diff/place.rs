@@ -1,9 +1,8 @@
 //! Where something happens: the own method of a call stack, and beside it the innermost one, or a type.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 
 /// The names by which rows are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,4 +36,4 @@ pub struct Place {
 
 /// The methods that the code of a place may belong to instead, where the recording says of most of its rows that it may:
 /// `frame.may_belong_to`.
-pub(super) type Others = HashMap<Place, Arc<str>, RandomState>;
+pub(super) type Others = Map<Place, Arc<str>>;

@@ -1,11 +1,10 @@
 //! Sums of a recording's rows by call site: what each subject counts, and what is left out.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use super::place::By;
 use crate::heap::Texts;
@@ -145,7 +144,7 @@ pub(super) struct Key {
 }
 
 /// The sums of a subject by call site.
-pub(super) type Raw = HashMap<Key, Sum, RandomState>;
+pub(super) type Raw = Map<Key, Sum>;
 
 /// Memory of a sum with its key.
 const SUM_STORED: u64 = 64;
@@ -236,7 +235,7 @@ fn allocated(sums: &mut Sums<'_, '_>, by: By, texts: &mut Texts) -> Result<()> {
 
 /// Waits, those without an end until the last event of their process.
 fn waits(sums: &mut Sums<'_, '_>) -> Result<()> {
-    let mut ends: HashMap<u64, i64, RandomState> = HashMap::default();
+    let mut ends: Map<u64, i64> = Map::default();
     if sums.recording.has::<Process<'_>>() {
         each_row::<Process<'_>>(sums.recording, SUM_STORED, |row| {
             let end = ends.entry(row.process_id).or_insert(i64::MIN);

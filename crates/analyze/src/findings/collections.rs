@@ -1,8 +1,8 @@
 //! The collections of a recording, as rules look at them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 
 use crate::subjects::collections::Collection;
 use crate::subjects::heap::{Bytes, GENERATIONS, HeapGeneration, Mark, Size};
@@ -50,9 +50,9 @@ pub(super) type Stats = [(u64, u64); GENERATIONS];
 pub(super) struct Collections {
     pub(super) all: Vec<Gc>,
     pub(super) pauses: Pauses,
-    stats: HashMap<u32, Stats, RandomState>,
-    generations: HashMap<u32, [Bytes; GENERATIONS], RandomState>,
-    marked: HashMap<u32, Marked, RandomState>,
+    stats: Map<u32, Stats>,
+    generations: Map<u32, [Bytes; GENERATIONS]>,
+    marked: Map<u32, Marked>,
 }
 
 impl Collections {

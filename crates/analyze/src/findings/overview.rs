@@ -1,11 +1,11 @@
 //! Where the time and the memory of a recording went: the summary above all findings. It needs no rule.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use foldhash::fast::RandomState;
 use serde_json::{Value, json};
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use crate::metrics::{Metric, Missing, metrics};
 use crate::present::units::{count, counted, duration, real, share, size, span};
@@ -105,7 +105,7 @@ tracequet_dataset::row! {
 /// Amounts by call site.
 #[derive(Debug, Default)]
 struct BySite {
-    sites: HashMap<u32, f64, RandomState>,
+    sites: Map<u32, f64>,
     all: f64,
 }
 

@@ -1,9 +1,10 @@
 //! Queries of databases and requests of HttpClient: how often and how long each statement ran, and how often within one
 //! piece of work.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
+
 use serde_json::Value;
 
 use super::times::Times;
@@ -38,7 +39,7 @@ pub(super) struct Statement {
 /// All statements.
 #[derive(Debug, Default)]
 pub(super) struct Queries {
-    places: HashMap<String, usize, RandomState>,
+    places: Map<String, usize>,
     pub(super) statements: Vec<Statement>,
     sent: Vec<Sent>,
 }
@@ -135,8 +136,8 @@ fn runs_without_work(mut sent: Vec<Sent>, runs: &mut Runs) {
     let mut ends: Vec<Sent> = sent.clone();
     ends.sort_by_key(|query| query.end_ns);
     let mut ends = ends.into_iter().peekable();
-    let mut last: HashMap<u64, (Sent, i64), RandomState> = HashMap::default();
-    let mut run_of: HashMap<(i64, u64, usize), i64, RandomState> = HashMap::default();
+    let mut last: Map<u64, (Sent, i64)> = Map::default();
+    let mut run_of: Map<(i64, u64, usize), i64> = Map::default();
     let mut next_run = 0i64;
     for query in sent {
         while let Some(ended) = ends.next_if(|ended| ended.end_ns <= query.start_ns) {

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_facts::fact::{Fact, HeapDominator};
+use tracequet_trace::map::Map;
 
 use super::build::{Names, RootRow, build};
 use super::graph::HeapGraph;
@@ -25,7 +25,7 @@ pub struct HeldWalks {
     walks: BTreeMap<u32, Held>,
     /// The memory of the largest graph beside its walk, in bytes.
     graph: u64,
-    names: HashMap<u64, Arc<str>, RandomState>,
+    names: Map<u64, Arc<str>>,
 }
 
 #[derive(Debug, Default)]
@@ -143,7 +143,7 @@ fn dominators(graph: &HeapGraph, each: &mut impl FnMut(&HeapDominator) -> Result
 /// A walk that is stored while its recording is converted.
 struct Stored<'w> {
     roots: &'w [(u64, bool, u32)],
-    names: &'w HashMap<u64, Arc<str>, RandomState>,
+    names: &'w Map<u64, Arc<str>>,
 }
 
 impl Names for Stored<'_> {

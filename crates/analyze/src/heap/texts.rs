@@ -1,10 +1,9 @@
 //! Texts of a dataset that are kept once each: a damaged one may repeat a long name for each object.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::{Error, Result};
+use tracequet_trace::map::Set;
 
 /// Bytes of all texts. The names of a hundred thousand types have some 10 MB.
 const MAX_TEXT: u64 = 256 << 20;
@@ -12,7 +11,7 @@ const MAX_TEXT: u64 = 256 << 20;
 /// The texts so far.
 #[derive(Default)]
 pub(crate) struct Texts {
-    known: HashSet<Arc<str>, RandomState>,
+    known: Set<Arc<str>>,
     bytes: u64,
 }
 

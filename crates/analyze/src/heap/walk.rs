@@ -1,8 +1,6 @@
 //! One walk of the heap as its rows come, packed: some two bytes an object and six a reference.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 
 use super::halves::Halves;
 use super::packed::Packed;
@@ -45,11 +43,11 @@ pub(super) struct Walk {
     next: u64,
     stretches: Vec<Stretch>,
     shapes: Vec<Shape>,
-    shape_places: HashMap<Shape, u32, RandomState>,
+    shape_places: Map<Shape, u32>,
     /// Sizes and types that were looked up last, and the places of their shapes: most objects have one of these.
     recent: Vec<(u64, u64, u32)>,
     types: Vec<u64>,
-    type_places: HashMap<u64, u32, RandomState>,
+    type_places: Map<u64, u32>,
     /// From fields and elements of arrays.
     pub references: References,
     /// From the keys of dependent handles to their values.

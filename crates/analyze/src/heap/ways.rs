@@ -1,9 +1,9 @@
 //! The ways in which objects are held: by the types of their dominators and the name of the root.
 #![allow(clippy::indexing_slicing, reason = "every index is a node of the graph, or a place among its types")]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 
 use super::explain::{Explanation, explain};
 use super::graph::HeapGraph;
@@ -35,7 +35,7 @@ pub(crate) fn ways(graph: &HeapGraph, retention: &Retention) -> Vec<u64> {
     let types: Vec<u64> = graph.type_names.iter().map(|name| hash(&key(name))).collect();
     // Addresses of handles are others in each recording.
     let named = graph.roots.iter().filter(|root| root.name.is_some());
-    let roots: HashMap<u32, u64, RandomState> = named.map(|root| (root.node, hash(&root.describe()))).collect();
+    let roots: Map<u32, u64> = named.map(|root| (root.node, hash(&root.describe()))).collect();
     let mut ways = vec![0; graph.len() as usize];
     // The way and the type of the dominator, where there is one.
     retention.dominators.fold_down(None, |node, above: Option<(u64, u64)>| {

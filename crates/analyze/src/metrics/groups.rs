@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use tracequet_dataset::read::Column;
+use tracequet_trace::map::Map;
 
 use super::definition::{Definition, Metric, OfFrame, Owner, UNKNOWN};
 use super::leaves::Leaves;
@@ -29,20 +29,20 @@ pub(super) enum Groups {
 #[derive(Debug, Default)]
 pub(super) struct Texts {
     joined: bool,
-    places: HashMap<Arc<str>, usize, RandomState>,
+    places: Map<Arc<str>, usize>,
     all: Vec<(Arc<str>, Seen)>,
     bytes: usize,
     last: usize,
     text: String,
     /// Of rows that say the id of a type alone, by process and type.
-    by_type: HashMap<(u64, u64), Seen, RandomState>,
+    by_type: Map<(u64, u64), Seen>,
     is_named_by_type: bool,
 }
 
 /// Rows and sum of each call site.
 #[derive(Debug, Default)]
 pub(super) struct Sites {
-    all: HashMap<u32, (u64, f64), RandomState>,
+    all: Map<u32, (u64, f64)>,
     owner: Owner,
 }
 

@@ -1,8 +1,6 @@
 //! Accumulates the rows of one figure.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 
 use super::definition::{Owner, Take};
 
@@ -41,7 +39,7 @@ pub(super) struct Seen {
     unknown: u64,
     values: Vec<f64>,
     /// Bits of rounded values, and how often each was there.
-    rounded: HashMap<u64, u64, RandomState>,
+    rounded: Map<u64, u64>,
     /// Values that were not kept.
     forgotten: u64,
     /// Times that rows take: process, start and end. Of more of them the rest counts in full.

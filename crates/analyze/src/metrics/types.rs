@@ -1,11 +1,9 @@
 //! Names of types by their ids, for rows that say the id alone.
 
-use std::collections::HashMap;
-
 use arrow_array::RecordBatch;
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::rows::{Row, rows_of};
+use tracequet_trace::map::Map;
 
 /// Types that are remembered, and bytes of their names. Others have no name.
 const MOST_TYPES: usize = 1 << 18;
@@ -19,10 +17,10 @@ tracequet_dataset::row! {
 #[derive(Debug, Default)]
 pub(crate) struct TypeNames {
     /// By process and id.
-    names: HashMap<(u64, u64), Box<str>, RandomState>,
+    names: Map<(u64, u64), Box<str>>,
     bytes: usize,
     /// Whether types are of values, where the recording says it.
-    values: HashMap<(u64, u64), bool, RandomState>,
+    values: Map<(u64, u64), bool>,
 }
 
 /// Whether a CorElementType is of values: numbers, enums (by the number that they are) and structures.

@@ -1,12 +1,10 @@
 //! Which rows of a recording become a profile: of what kind, from when to when, of which thread, of which activity.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::{Error, Evidence, Result};
 use tracequet_dataset::read::Recording;
 use tracequet_dataset::table::schema;
 use tracequet_trace::error::did_you_mean;
+use tracequet_trace::map::Map;
 
 use super::labels::Labels;
 use super::model::What;
@@ -109,7 +107,7 @@ fn is_of_w3c(id: &str) -> bool {
 }
 
 /// From when to when each process and thread worked on an activity, in nanoseconds since the recording began.
-type Work = HashMap<(u64, u64), Vec<(i64, i64)>, RandomState>;
+type Work = Map<(u64, u64), Vec<(i64, i64)>>;
 
 /// Says of a row whether it is chosen.
 pub(super) struct Filter<'c> {
@@ -194,7 +192,7 @@ fn work(recording: &Recording<'_>, activity: &str) -> Result<Work> {
         let rest = path.as_ref().and_then(|path| inner.strip_prefix(path.as_str()));
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '$']))
     };
-    let mut work: Work = HashMap::default();
+    let mut work: Work = Map::default();
     let mut found = 0;
     each_row::<Worked<'_>>(recording, 0, |row| {
         let is_it = row.activity_id.is_some_and(|id| id.eq_ignore_ascii_case(activity));

@@ -3,10 +3,10 @@
 //!
 //! Source: `docs-developer/CHANGELOG-formats.md` and `src/types/profile.ts` of firefox-devtools/profiler.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
+
 use serde_json::{Value, json};
 
 use super::model::{Code, Profile, ThreadSamples, Unit};
@@ -37,7 +37,7 @@ pub fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     let shared = Shared::new(profile, &mut strings);
     // Written piece by piece: the samples are many.
     write!(out, "{{\"meta\":{},\"libs\":[],\"threads\":[", meta(profile))?;
-    let mut pauses: HashMap<u64, Vec<&Pause>, RandomState> = HashMap::default();
+    let mut pauses: Map<u64, Vec<&Pause>> = Map::default();
     profile.pauses.iter().for_each(|pause| pauses.entry(pause.process_id).or_default().push(pause));
     let mut process = None;
     for (number, thread) in profile.threads.iter().enumerate() {

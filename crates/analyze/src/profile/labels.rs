@@ -1,10 +1,8 @@
 //! Labels of threads: names of processes and threads, and ids.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use crate::HeldTexts;
 use crate::rows::each_row;
@@ -23,13 +21,13 @@ tracequet_dataset::row! {
 /// Names of processes and threads.
 #[derive(Debug)]
 pub(super) struct Labels {
-    processes: HashMap<u64, String, RandomState>,
-    threads: HashMap<(u64, u64), String, RandomState>,
+    processes: Map<u64, String>,
+    threads: Map<(u64, u64), String>,
 }
 
 impl Labels {
     pub(super) fn read(recording: &Recording<'_>) -> Result<Labels> {
-        let mut labels = Labels { processes: HashMap::default(), threads: HashMap::default() };
+        let mut labels = Labels { processes: Map::default(), threads: Map::default() };
         let (mut of_processes, mut of_threads) =
             (HeldTexts::of(recording, "process"), HeldTexts::of(recording, "thread"));
         each_row::<Process<'_>>(recording, STORED, |row| {

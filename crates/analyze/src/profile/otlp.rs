@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::io;
 
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 
 use super::labels::Labels;
 use super::model::{Code, Profile, ThreadSamples};
@@ -84,7 +84,7 @@ fn attribute(out: &mut Vec<u8>, key: &str, value: Value<&str>) {
 /// Items of a table of the dictionary, each once. The first one is the empty item, which stands for none.
 struct Items<T> {
     list: Vec<T>,
-    known: HashMap<T, u64, RandomState>,
+    known: Map<T, u64>,
 }
 
 impl<T: Clone + Eq + Hash> Items<T> {
@@ -118,7 +118,7 @@ struct Dictionary<'p> {
     attributes: Items<(u64, Value<String>)>,
     links: Items<(u128, u64)>,
     /// The stacks of call sites.
-    of_callsites: HashMap<u32, u64, RandomState>,
+    of_callsites: Map<u32, u64>,
 }
 
 impl<'p> Dictionary<'p> {

@@ -1,12 +1,12 @@
 //! Reads a profile from the tables of a recording.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
 
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::{Column, Recording};
 use tracequet_trace::error::did_you_mean;
+use tracequet_trace::map::Map;
 
 use super::choice::{Choice, Filter};
 use super::labels::Labels;
@@ -299,8 +299,8 @@ impl Frames {
 /// Functions, each once, and frames, each once for a line.
 struct Functions<'r> {
     texts: HeldTexts<'r>,
-    by_name: HashMap<(String, String, String), u32, RandomState>,
-    by_line: HashMap<ProfileFrame, u32, RandomState>,
+    by_name: Map<(String, String, String), u32>,
+    by_line: Map<ProfileFrame, u32>,
     functions: Vec<Function>,
     frames: Vec<ProfileFrame>,
 }
@@ -334,16 +334,16 @@ impl Functions<'_> {
 fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
     let mut all = Functions {
         texts: HeldTexts::of(recording, "frame"),
-        by_name: HashMap::default(),
-        by_line: HashMap::default(),
+        by_name: Map::default(),
+        by_line: Map::default(),
         functions: Vec::new(),
         frames: Vec::new(),
     };
     let mut of_frame: Vec<u32> = vec![0];
     // By the name as it was written: methods with code of their own, and those of frames that are in other code.
-    let mut written: HashMap<String, u32, RandomState> = HashMap::default();
+    let mut written: Map<String, u32> = Map::default();
     let mut inlined: BTreeMap<u32, (String, u32)> = BTreeMap::new();
-    let mut below: HashMap<u32, u32, RandomState> = HashMap::default();
+    let mut below: Map<u32, u32> = Map::default();
     each_row::<FrameRow<'_>>(recording, ROW_STORED, |row| {
         if row.frame_id as usize != of_frame.len() {
             return Err(wrong(recording, "frame", "frames that are not numbered one after the other"));

@@ -1,10 +1,10 @@
 //! Spans of W3C Trace Context that threads worked on.
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use super::model::{Sample, ThreadSamples};
 use crate::held;
@@ -40,7 +40,7 @@ pub(super) struct SpanWork {
     /// Ids of the trace and of the span.
     pub ids: Vec<(u128, u64)>,
     /// Times of each process and thread.
-    pub threads: HashMap<(u64, u64), Vec<SpanTime>, RandomState>,
+    pub threads: Map<(u64, u64), Vec<SpanTime>>,
 }
 
 impl SpanWork {
@@ -48,7 +48,7 @@ impl SpanWork {
     /// beginning to its end, if that is on the same thread; on any other one while it works on the activity.
     pub fn read(recording: &Recording<'_>, is_wanted: impl Fn(&str, &str) -> bool) -> Result<SpanWork> {
         let mut work = SpanWork::default();
-        let mut by_id = HashMap::<String, Vec<SpanTime>, RandomState>::default();
+        let mut by_id = Map::<String, Vec<SpanTime>>::default();
         each_row::<Span<'_>>(recording, 0, |row| {
             let (Some(end_ns), Some(span_id)) = (row.end_ts_ns, row.span_id) else { return Ok(()) };
             let trace_id = row.w3c_trace_id.unwrap_or_default();

@@ -1,15 +1,13 @@
 //! Texts that a profile names by their place in a list.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 
 /// Texts, each once.
 #[derive(Default)]
 pub struct Strings {
     /// In the order in which they came.
     pub list: Vec<String>,
-    known: HashMap<String, u64, RandomState>,
+    known: Map<String, u64>,
 }
 
 impl Strings {

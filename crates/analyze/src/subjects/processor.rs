@@ -5,11 +5,9 @@
 //! socket or work. Such samples are no processor time. A kernel samples what runs on each processor, and says when
 //! nothing does.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use crate::held;
 use crate::rows::each_row;
@@ -103,7 +101,7 @@ pub(crate) struct Processor {
     /// The interval that was asked for; 0 when the recording does not say.
     asked_ns: u64,
     /// The interval of the runtime's sampler that is observed, by process.
-    observed_ns: HashMap<u64, u64, RandomState>,
+    observed_ns: Map<u64, u64>,
 }
 
 /// Memory of a thread whose samples are counted, with room in a map.
@@ -181,7 +179,7 @@ impl Processor {
 #[derive(Debug, Default)]
 struct Rounds {
     /// Of each thread how many samples there are, and when the first and the last one was taken.
-    threads: HashMap<(u64, u64), (u64, i64, i64), RandomState>,
+    threads: Map<(u64, u64), (u64, i64, i64)>,
 }
 
 impl Rounds {
@@ -192,8 +190,8 @@ impl Rounds {
     }
 
     /// The time between two samples of each process: that of the thread with the most samples.
-    fn intervals(&self) -> HashMap<u64, u64, RandomState> {
-        let mut most: HashMap<u64, (u64, u64), RandomState> = HashMap::default();
+    fn intervals(&self) -> Map<u64, u64> {
+        let mut most: Map<u64, (u64, u64)> = Map::default();
         for ((process, _), (count, first, last)) in &self.threads {
             let between = count.saturating_sub(1);
             let span = last.saturating_sub(*first).cast_unsigned();

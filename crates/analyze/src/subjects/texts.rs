@@ -1,15 +1,14 @@
 //! Texts by number, each once, within a bound.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 
 /// Texts by number, from 1.
 #[derive(Debug)]
 pub(crate) struct Texts {
     texts: Vec<Arc<str>>,
-    places: HashMap<Arc<str>, u32, RandomState>,
+    places: Map<Arc<str>, u32>,
     bytes: usize,
     most_bytes: usize,
 }
@@ -17,7 +16,7 @@ pub(crate) struct Texts {
 impl Texts {
     /// For texts with at most this number of bytes together.
     pub(crate) fn new(most_bytes: usize) -> Texts {
-        Texts { texts: Vec::new(), places: HashMap::default(), bytes: 0, most_bytes }
+        Texts { texts: Vec::new(), places: Map::default(), bytes: 0, most_bytes }
     }
 
     /// The number of a text; 0 of an empty one, and when there is no room for it.

@@ -1,10 +1,8 @@
 //! Call stacks on which no own method is known because names were not recorded, and not because there is none.
 
-use std::collections::{HashMap, HashSet};
-
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::{Map, Set};
 
 use crate::rows::each_row;
 
@@ -21,12 +19,12 @@ tracequet_dataset::row! {
 
 /// Call sites without an own method, where most frames outwards have no name and may be methods.
 #[derive(Debug, Default)]
-pub(crate) struct Unnamed(HashSet<u32, RandomState>);
+pub(crate) struct Unnamed(Set<u32>);
 
 impl Unnamed {
     /// Those of a recording that has the tables `callsite` and `frame`.
     pub(crate) fn read(recording: &Recording<'_>) -> Result<Unnamed> {
-        let mut nameless: HashSet<u32, RandomState> = HashSet::default();
+        let mut nameless: Set<u32> = Set::default();
         each_row::<Frame<'_>>(recording, ROW_STORED, |row| {
             if !row.is_named && !matches!(row.kind, "native" | "kernel") {
                 nameless.insert(row.frame_id);
@@ -37,7 +35,7 @@ impl Unnamed {
         if nameless.is_empty() {
             return Ok(found);
         }
-        let mut counts: HashMap<u32, u32, RandomState> = HashMap::default();
+        let mut counts: Map<u32, u32> = Map::default();
         each_row::<Callsite<'_>>(recording, ROW_STORED, |row| {
             let above = counts.get(&row.parent_callsite_id).copied().unwrap_or_default();
             let count = above.saturating_add(nameless.contains(&row.frame_id).into());

@@ -1,10 +1,8 @@
 //! Waits: for locks, for what the runtime's other waits are for, and of tasks.
 
-use std::collections::HashSet;
-
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Set;
 
 /// Tasks that are known to wait for others.
 const MOST_TASKS: usize = 1 << 20;
@@ -90,7 +88,7 @@ impl TaskWait<'_> {
 /// Calls `take` with each wait for something that does not itself wait for another task, as the view `blocked_on` has
 /// them.
 pub fn each_leaf(recording: &Recording<'_>, mut take: impl FnMut(&TaskWait<'_>)) -> Result<()> {
-    let mut waiting: HashSet<Task, RandomState> = HashSet::default();
+    let mut waiting: Set<Task> = Set::default();
     recording.each_recorded::<TaskWait<'_>>(|row| {
         waiting.extend(row.task().filter(|_| waiting.len() < MOST_TASKS));
     })?;

@@ -1,13 +1,12 @@
 //! The contents of a heap dump: objects by type.
 
-use std::collections::HashMap;
 use std::path::Path;
 
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_facts::ProblemSummary;
 use tracequet_facts::fact::{Fact, FactSink};
 use tracequet_facts::heap_dump;
+use tracequet_trace::map::Map;
 use tracequet_trace::reader::gcdump;
 use tracequet_trace::source::Input;
 
@@ -19,8 +18,8 @@ use super::report::{HeapCount, HeapTypeCount, Inspection, ProcessCount};
 #[derive(Default)]
 struct Counter {
     heap: HeapCount,
-    names: HashMap<u64, String, RandomState>,
-    by_type: HashMap<u64, (u64, u64), RandomState>,
+    names: Map<u64, String>,
+    by_type: Map<u64, (u64, u64)>,
     problems: Vec<ProblemSummary>,
 }
 

@@ -1,6 +1,5 @@
 //! Column builders over plain vectors, one Rust type per column type of the schemas.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::types::{ArrowPrimitiveType, Int32Type, Int64Type};
@@ -8,8 +7,8 @@ use arrow_array::types::{Float64Type, UInt8Type, UInt16Type, UInt32Type, UInt64T
 use arrow_array::{ArrayRef, DictionaryArray, Int32Array, ListArray, PrimitiveArray, StringArray};
 use arrow_buffer::{Buffer, NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
-use foldhash::fast::RandomState;
 use tracequet_trace::guid::Guid;
+use tracequet_trace::map::Map;
 use tracequet_trace::utf16;
 
 /// A column while its rows are collected.
@@ -279,7 +278,7 @@ impl Builder for OptText {
 pub struct Words {
     keys: Optional<Int32Type>,
     words: Vec<String>,
-    index: HashMap<String, i32, RandomState>,
+    index: Map<String, i32>,
     last: Option<(usize, usize, i32)>,
     /// Of the words; each is kept twice.
     bytes: usize,
@@ -423,7 +422,7 @@ impl Builder for U64List {
 pub struct OptGuid {
     keys: Optional<Int32Type>,
     text: TextBuffer,
-    index: HashMap<Guid, i32, RandomState>,
+    index: Map<Guid, i32>,
     last: Option<(Guid, i32)>,
 }
 

@@ -1,9 +1,6 @@
 //! Types that the runtime lists.
 
-use crate::fact::FactSink;
-use crate::input::{self, Input, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::prelude::*;
 
 /// The meaning of an event about types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,11 +3,11 @@
 //! The method of a node is known at the end only, because the rundown names methods then. Until then nodes wait as they
 //! are; when there are many, in a temporary file.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
 
-use foldhash::fast::RandomState;
 use tracequet_trace::error::{Problem, Severity};
+use tracequet_trace::map::{Map, Set};
 use tracequet_trace::reader::{ProcessKey, Stack};
 
 use super::nodes::{Allocated, Node, Nodes};
@@ -38,16 +38,16 @@ const MAX_ALLOCATED: usize = 1 << 18;
 /// Numbers call stacks.
 #[derive(Default)]
 pub struct Callsites {
-    ids: HashMap<(CallsiteId, u32, u64), CallsiteId, RandomState>,
+    ids: Map<(CallsiteId, u32, u64), CallsiteId>,
     /// Stack key of the reader to call site, and the place of the process that it is of; valid until the reader forgets
     /// its keys. Processes of one recording can share a key, because a V6 recording has each list of addresses once.
     by_key: Vec<(u32, CallsiteId)>,
     nodes: Nodes,
     /// Where the addresses of the nodes are, by process.
-    granules: HashSet<(ProcessKey, u64), RandomState>,
-    places: HashMap<ProcessKey, u32, RandomState>,
+    granules: Set<(ProcessKey, u64)>,
+    places: Map<ProcessKey, u32>,
     /// The places of logical call stacks, whose addresses mean something else.
-    logical_places: HashMap<ProcessKey, u32, RandomState>,
+    logical_places: Map<ProcessKey, u32>,
     /// The process of the last stack, and its place.
     last: Option<(ProcessKey, u32)>,
     /// Of each place what its addresses are: those of a process, and one more for each range of them whose code
@@ -63,7 +63,7 @@ pub struct Callsites {
     /// Stacks that are deeper than the bound.
     cut: u64,
     /// What is allocated where.
-    allocated: HashSet<Allocated, RandomState>,
+    allocated: Set<Allocated>,
 }
 
 const UNKNOWN: CallsiteId = CallsiteId::MAX;

@@ -1,8 +1,6 @@
 //! Finds the code at an address of a process, at a time.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 use tracequet_trace::reader::ProcessKey;
 
 /// Ranges that are looked at for one address, at most: they overlap only where code follows code.
@@ -50,7 +48,7 @@ impl Span {
 /// Ranges of addresses by process.
 #[derive(Debug, Default)]
 pub struct CodeMap {
-    processes: HashMap<ProcessKey, Ranges, RandomState>,
+    processes: Map<ProcessKey, Ranges>,
 }
 
 #[derive(Debug, Default)]

@@ -1,9 +1,7 @@
 //! Resolves frames of call stacks: the method, native function or module at an address at a time.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_trace::error::{Problem, Severity, beginning};
+use tracequet_trace::map::Map;
 use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::reader::symbols::{NativeKey, NativeModule};
 
@@ -69,7 +67,7 @@ struct Maps<'k> {
     known: Known<'k>,
     methods: CodeMap,
     /// The number of pieces of code of each version of a method.
-    versions: HashMap<CodeKey, u32, RandomState>,
+    versions: Map<CodeKey, u32>,
     modules: CodeMap,
     mappings: CodeMap,
     symbols: CodeMap,
@@ -105,7 +103,7 @@ pub fn resolve(
     let mut frames = Frames {
         maps,
         lines,
-        ids: HashMap::default(),
+        ids: Map::default(),
         groups: Groups::default(),
         inlined: Inlined::default(),
         counts: FrameCounts::default(),
@@ -197,7 +195,7 @@ struct Frames<'k> {
     maps: Maps<'k>,
     lines: Option<Lines<'k>>,
     /// By place and address.
-    ids: HashMap<(u32, u64), Seen, RandomState>,
+    ids: Map<(u32, u64), Seen>,
     groups: Groups,
     inlined: Inlined,
     counts: FrameCounts,
@@ -275,8 +273,8 @@ impl Frames<'_> {
         base: CallsiteId,
         (places, allocated): (&[Space], &[Allocated]),
         text: &mut String,
-    ) -> HashMap<(u32, u64), Belongs, RandomState> {
-        let mut known: HashMap<(u32, u64), Look, RandomState> = HashMap::default();
+    ) -> Map<(u32, u64), Belongs> {
+        let mut known: Map<(u32, u64), Look> = Map::default();
         let mut looks = Vec::with_capacity(part.len());
         for node in part {
             let look = known.entry((node.place, node.address)).or_insert_with(|| {

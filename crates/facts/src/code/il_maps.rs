@@ -1,15 +1,8 @@
 //! IL offsets of the native code of methods.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_trace::event::value::Value;
-use tracequet_trace::reader::ProcessKey;
 
-use crate::fact::FactSink;
-use crate::input::{self, Input, ProviderEvents, RUNDOWN, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::prelude::*;
 
 /// Maps, and entries of all of them (8 bytes each), that are remembered.
 const MAX_MAPS: usize = 1 << 19;
@@ -21,24 +14,11 @@ const NO_MAPPING: u32 = u32::MAX;
 const PROLOG: u32 = u32::MAX - 1;
 const EPILOG: u32 = u32::MAX - 2;
 
-/// The meaning of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IlMapsAction {
-    /// The map of a method's code.
-    Map,
-}
-
-impl input::Action for IlMapsAction {
-    fn is_reference(self) -> bool {
-        true
-    }
-}
-
 /// A version of a method's code: process, MethodID, ReJITID.
 pub type CodeKey = (ProcessKey, u64, u64);
 
 #[derive(Clone, Copy, Debug)]
-struct Map {
+struct IlMap {
     from: usize,
     length: usize,
     /// Whether ReJITID numbers the versions of native code (since version 1 of the event, .NET 7). Before, it numbers
@@ -51,7 +31,7 @@ struct Map {
 /// The maps of a recording.
 #[derive(Debug, Default)]
 pub struct IlMaps {
-    maps: HashMap<CodeKey, Map, RandomState>,
+    maps: Map<CodeKey, IlMap>,
     /// Native offset and IL offset, by native offset within a map.
     entries: Vec<(u32, u32)>,
     /// Maps that did not fit.
@@ -59,7 +39,7 @@ pub struct IlMaps {
 }
 
 impl IlMaps {
-    fn entries_of(&self, map: &Map) -> &[(u32, u32)] {
+    fn entries_of(&self, map: &IlMap) -> &[(u32, u32)] {
         self.entries.get(map.from..map.from + map.length).unwrap_or_default()
     }
 
@@ -86,19 +66,16 @@ impl IlMaps {
 }
 
 impl Tracker for IlMaps {
-    type Action = IlMapsAction;
-    const EVENTS: &'static [ProviderEvents<IlMapsAction>] = &[
-        ProviderEvents { provider: RUNTIME, events: &[("MethodILToNativeMap", IlMapsAction::Map)] },
+    type Action = input::Reference;
+    const EVENTS: &'static [ProviderEvents<input::Reference>] = &[
+        ProviderEvents { provider: RUNTIME, events: &[("MethodILToNativeMap", input::Reference)] },
         ProviderEvents {
             provider: RUNDOWN,
-            events: &[
-                ("MethodDCStartILToNativeMap", IlMapsAction::Map),
-                ("MethodDCEndILToNativeMap", IlMapsAction::Map),
-            ],
+            events: &[("MethodDCStartILToNativeMap", input::Reference), ("MethodDCEndILToNativeMap", input::Reference)],
         },
     ];
 
-    fn event(&mut self, _: IlMapsAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn event(&mut self, _: input::Reference, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let key = (input.process(), input.number("MethodID"), input.number("ReJITID"));
         let (il, native) = (input.fields.get("ILOffsets").as_list(), input.fields.get("NativeOffsets").as_list());
         let length = il.len().min(native.len());
@@ -114,7 +91,7 @@ impl Tracker for IlMaps {
         }
         let length = self.entries.len() - from;
         let is_exact = input.event.info.event_type.version >= 1;
-        let mut map = Map { from, length, is_exact, is_ambiguous: false };
+        let mut map = IlMap { from, length, is_exact, is_ambiguous: false };
         if let Some(before) = self.maps.get(&key) {
             // The rundown repeats what was recorded when the method was compiled.
             if self.entries_of(before) == self.entries_of(&map) {

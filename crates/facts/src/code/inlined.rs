@@ -7,10 +7,10 @@
 //! methods that the compiler put into the host, as far as stacks of the recording have them at all. Where it says at which statement an
 //! address is, and stacks of plain code show all statements at which a method is called, the method is at these alone.
 
+use std::collections::BTreeSet;
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeSet, HashMap, HashSet};
 
-use foldhash::fast::RandomState;
+use tracequet_trace::map::{Map, Set};
 
 use super::inlinings::{Inlinings, MethodKey};
 use super::nodes::{Allocated, Node};
@@ -116,14 +116,14 @@ struct Own {
 #[derive(Debug, Default)]
 pub struct Inlined {
     /// The ways of a host to a sign.
-    through: HashMap<(u32, Sign), Vec<Way>, RandomState>,
+    through: Map<(u32, Sign), Vec<Way>>,
     /// Hosts whose optimized code calls a method.
-    called: HashSet<(u32, u32), RandomState>,
-    own: HashMap<u32, Own, RandomState>,
+    called: Set<(u32, u32)>,
+    own: Map<u32, Own>,
     /// The groups of methods of the user by their keys.
-    groups: HashMap<MethodKey, u32, RandomState>,
+    groups: Map<MethodKey, u32>,
     /// The statements of a method, by their offsets in the IL, at which it calls another one.
-    statements: HashMap<(MethodKey, MethodKey), Vec<u32>, RandomState>,
+    statements: Map<(MethodKey, MethodKey), Vec<u32>>,
     text_bytes: usize,
     /// By group, whether there is code that may hide methods.
     hosts: Vec<bool>,
@@ -215,7 +215,7 @@ impl Inlined {
         part: Part<'_>,
         allocations: &[Allocated],
         inlinings: &Inlinings,
-    ) -> HashMap<(u32, u64), Belongs, RandomState> {
+    ) -> Map<(u32, u64), Belongs> {
         for look in part.looks.iter().filter(|look| look.code.is_host()) {
             let group = look.group as usize;
             if self.hosts.len() <= group {
@@ -224,7 +224,7 @@ impl Inlined {
             self.hosts.get_mut(group).into_iter().for_each(|is_host| *is_host = true);
         }
         if self.hosts.is_empty() || self.own.is_empty() {
-            return HashMap::default();
+            return Map::default();
         }
         let all = |part: Part<'_>, take: &mut dyn FnMut(CallsiteId, Sign)| {
             for (node, look) in part.nodes.iter().zip(part.looks).filter(|(_, look)| look.is_method()) {
@@ -240,7 +240,7 @@ impl Inlined {
             let above = part.outwards(node.parent).take(REACH).filter(|(_, host)| host.code.is_host());
             self.called.extend(above.map(|(_, host)| (host.group, look.group)).take(MOST_WAYS));
         }
-        let mut votes: HashMap<(u32, u64), (u32, Vote), RandomState> = HashMap::default();
+        let mut votes: Map<(u32, u64), (u32, Vote)> = Map::default();
         all(part, &mut |site, sign| {
             // An allocation says something of each frame up to the nearest method of the user, a call of the one that it is in.
             let most = if matches!(sign, Sign::Type(..)) { REACH } else { 1 };
@@ -255,8 +255,8 @@ impl Inlined {
                 }
             }
         });
-        let mut within: HashMap<MethodKey, Vec<u32>, RandomState> = HashMap::default();
-        let mut found = HashMap::default();
+        let mut within: Map<MethodKey, Vec<u32>> = Map::default();
+        let mut found = Map::default();
         for (node, look) in part.nodes.iter().zip(part.looks).filter(|(_, look)| look.code.is_host()) {
             let key = (node.place, node.address);
             match votes.get(&key) {

@@ -5,10 +5,7 @@ use std::hash::BuildHasher;
 
 use foldhash::quality::RandomState;
 
-use crate::fact::FactSink;
-use crate::input::{self, Input, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::prelude::*;
 
 /// Calls that are remembered (64 bytes each).
 const MOST: usize = 1 << 20;

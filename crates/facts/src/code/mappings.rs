@@ -1,15 +1,8 @@
 //! Files mapped into processes and symbols in them, as recorded by record-trace (one-collect) on Linux.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-use tracequet_trace::reader::ProcessKey;
-
 use super::code_map::{CodeMap, Span};
-use crate::fact::{FactSink, Module};
-use crate::input::{self, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::{Dropped, Tracker};
+use crate::fact::Module;
+use crate::prelude::*;
 
 /// Mappings, and symbols, that are remembered; further ones are left out and counted.
 const MAX_MAPPINGS: usize = 1 << 17;
@@ -104,7 +97,7 @@ pub struct Mappings {
     list: Vec<Mapping>,
     symbols: Vec<Symbol>,
     /// JSON texts by their ids.
-    metadata: HashMap<u64, Metadata, RandomState>,
+    metadata: Map<u64, Metadata>,
     text: usize,
     /// The number of mappings that did not fit.
     pub lost: u64,

@@ -1,18 +1,11 @@
 //! Methods, each once per process and address, and the place of their code over time.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-use tracequet_trace::reader::ProcessKey;
-
 use super::code_map::{CodeMap, Span};
 use super::il_maps::CodeKey;
 use super::written;
 use crate::enum_names;
-use crate::fact::{FactSink, Method};
-use crate::input::{self, Input, ProviderEvents, RUNDOWN, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::fact::Method;
+use crate::prelude::*;
 
 /// Methods remembered; past it the memory starts again and one may appear twice.
 const MAX_SEEN: usize = 1 << 20;
@@ -76,7 +69,7 @@ impl Code {
 pub struct Methods {
     /// The method at an address of a process: a method is compiled more than once, and an address used again. Methods
     /// without code have their id in the third place. With it the index in `code`.
-    seen: HashMap<(ProcessKey, u64, u64), (u64, usize), RandomState>,
+    seen: Map<(ProcessKey, u64, u64), (u64, usize)>,
     code: Vec<Code>,
     text: String,
     /// Methods whose code is not remembered.
@@ -144,8 +137,8 @@ impl Methods {
     }
 
     /// The number of pieces of code of each version of a method.
-    pub fn versions(&self) -> HashMap<CodeKey, u32, RandomState> {
-        let mut versions = HashMap::default();
+    pub fn versions(&self) -> Map<CodeKey, u32> {
+        let mut versions = Map::default();
         for code in &self.code {
             *versions.entry((code.process, code.method_id, code.version_id)).or_insert(0) += 1;
         }
@@ -187,7 +180,7 @@ impl FoundBy {
 pub struct Names<'m> {
     methods: &'m Methods,
     map: CodeMap,
-    by_id: HashMap<(ProcessKey, u64), usize, RandomState>,
+    by_id: Map<(ProcessKey, u64), usize>,
 }
 
 impl<'m> Names<'m> {

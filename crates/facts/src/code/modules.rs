@@ -1,16 +1,10 @@
 //! Files that the loader mapped into processes, with address and time.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_trace::guid::Guid;
-use tracequet_trace::reader::ProcessKey;
 
 use super::code_map::{CodeMap, Span};
-use crate::fact::{FactSink, Module};
-use crate::input::{self, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::{Dropped, Tracker};
+use crate::fact::Module;
+use crate::prelude::*;
 
 /// A recording of a whole machine holds tens of thousands at most; past it modules are left out and counted.
 const MAX_MODULES: usize = 1 << 17;
@@ -89,10 +83,10 @@ struct Listed {
 #[derive(Default)]
 pub struct Modules {
     list: Vec<Listed>,
-    loaded: HashMap<(ProcessKey, u64), usize, RandomState>,
+    loaded: Map<(ProcessKey, u64), usize>,
     /// The events that name symbols, by process id and base address, with their times: the merge step writes them with
     /// the time of an event of the image, before or after it.
-    named: HashMap<(u64, u64), Vec<(i64, Named)>, RandomState>,
+    named: Map<(u64, u64), Vec<(i64, Named)>>,
     /// The number of names.
     named_count: usize,
     text: usize,
@@ -158,7 +152,7 @@ impl Modules {
 
     fn symbols(&self) -> Vec<Symbols<'_>> {
         // When modules appear in each place, in the order of time.
-        let mut places: HashMap<(u64, u64), Vec<i64>, RandomState> = HashMap::default();
+        let mut places: Map<(u64, u64), Vec<i64>> = Map::default();
         for Listed { row, first_ns, .. } in &self.list {
             places.entry((row.process_id, row.base_address)).or_default().push(*first_ns);
         }
@@ -169,7 +163,7 @@ impl Modules {
             named.sort_by_key(|(ts_ns, _)| *ts_ns);
             (*place, named)
         });
-        let named: HashMap<(u64, u64), Vec<&(i64, Named)>, RandomState> = sorted.collect();
+        let named: Map<(u64, u64), Vec<&(i64, Named)>> = sorted.collect();
         let of = |Listed { row, first_ns, .. }: &Listed| {
             let place = (row.process_id, row.base_address);
             let named = named.get(&place).map(Vec::as_slice).unwrap_or_default();
@@ -245,7 +239,6 @@ impl Tracker for Modules {
             self.loaded.insert(key, self.list.len());
         }
         let row = Module {
-            process_id: input.process_id(),
             module_id: base_address,
             kind: "native",
             base_address,
@@ -253,7 +246,7 @@ impl Tracker for Modules {
             time_date_stamp: input.fields.small("TimeDateStamp").unwrap_or_default(),
             load_ts_ns: (action == ModulesAction::Load).then_some(input.ts_ns()),
             unload_ts_ns: (action == ModulesAction::Unload).then_some(input.ts_ns()),
-            ..Module::default()
+            ..input.row()
         };
         self.list.push(Listed { row, process: key.0, path: path.to_owned(), first_ns: input.ts_ns() });
     }

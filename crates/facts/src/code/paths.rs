@@ -1,8 +1,6 @@
 //! Paths of files, as the runtime and as the kernel of Windows write them.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 use tracequet_trace::reader::ProcessKey;
 
 /// Bytes of a path that are looked at for the name of the file, at its end.
@@ -24,11 +22,11 @@ pub fn of_runtime(path: &str) -> String {
 
 /// Facts about files, by process and path. Paths are in small letters.
 #[derive(Debug)]
-pub struct Files<T>(HashMap<(ProcessKey, String), Vec<(String, T)>, RandomState>);
+pub struct Files<T>(Map<(ProcessKey, String), Vec<(String, T)>>);
 
 impl<T> Default for Files<T> {
     fn default() -> Self {
-        Files(HashMap::default())
+        Files(Map::default())
     }
 }
 

@@ -1,10 +1,9 @@
 //! Types by the address of their method table, each once per process.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use foldhash::fast::RandomState;
 use tracequet_trace::event::value::Value;
+use tracequet_trace::map::Map;
 use tracequet_trace::reader::ProcessKey;
 
 use crate::enum_names;
@@ -18,7 +17,7 @@ const MAX_SEEN: usize = 1 << 20;
 #[derive(Default)]
 pub struct Types {
     /// By process and id: whether a profiler reported it, not the runtime.
-    seen: HashMap<(ProcessKey, u64), bool, RandomState>,
+    seen: Map<(ProcessKey, u64), bool>,
 }
 
 impl Types {

@@ -1,10 +1,8 @@
 //! Waits of threads that allocate while a background collection runs.
 
-use crate::fact::{FactSink, GcAllocationWait};
-use crate::input::{self, Input, PRIVATE, ProviderEvents};
+use crate::fact::GcAllocationWait;
 use crate::nested::{Item, Nested};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,14 +59,7 @@ impl Tracker for AllocationWaits {
         let reason = input.fields.number("Reason").and_then(reason);
         match action {
             AllocationWaitsAction::Begin => {
-                let row = GcAllocationWait {
-                    start_ts_ns: ts_ns,
-                    process_id: input.process_id(),
-                    thread_id: input.thread_id(),
-                    callsite_id: input.callsite_id,
-                    reason,
-                    ..GcAllocationWait::default()
-                };
+                let row = GcAllocationWait { reason, ..input.row() };
                 // A thread has one wait at a time: the end of the one before is lost.
                 sink.add(self.open.take(Some(thread)).as_slice());
                 self.open.begin(thread, row, |evicted| sink.add(&evicted));

@@ -3,10 +3,8 @@
 use super::moment::Moment;
 use crate::code::types::Types;
 use crate::enum_names;
-use crate::fact::{Allocation, FactSink};
-use crate::input::{self, Input, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::fact::Allocation;
+use crate::prelude::*;
 
 /// The way in which the runtime chose an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,10 +85,6 @@ fn event(action: AllocationsAction, input: &Input<'_>, types: &mut Types, sink: 
         }
     };
     let allocation = Allocation {
-        ts_ns: input.ts_ns(),
-        process_id: input.process_id(),
-        thread_id: input.thread_id(),
-        callsite_id: input.callsite_id,
         activity_id: input.event.raw.labels.activity_id,
         source,
         allocation_bytes,
@@ -102,6 +96,7 @@ fn event(action: AllocationsAction, input: &Input<'_>, types: &mut Types, sink: 
         object_size_bytes,
         heap_index: fields.small("HeapIndex"),
         sampled_byte_offset: fields.number("SampledByteOffset"),
+        ..input.row()
     };
     if let Some(name) = allocation.type_name {
         types.named(input.process(), allocation.type_id, name, sink);

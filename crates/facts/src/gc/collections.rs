@@ -4,10 +4,7 @@ use super::event_collections::{Start, Trigger};
 use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::enum_names;
-use crate::fact::FactSink;
-use crate::input::{self, Input, Needs, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::prelude::*;
 
 /// The subject of an event about a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,43 +3,27 @@
 use tracequet_trace::event::value::Value;
 
 use super::event_collections::EventGcTracker;
-use crate::fact::{FactSink, Gc, GcHeap, GcHeapGeneration};
-use crate::input::{self, Input, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
-
-/// The meaning of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GenerationsAction {
-    /// The generations of one heap.
-    Heap,
-}
-
-impl input::Action for GenerationsAction {}
+use crate::fact::{Gc, GcHeap, GcHeapGeneration};
+use crate::prelude::*;
 
 /// Heaps and their generations at the end of a collection.
 #[derive(Debug, Default)]
 pub struct Generations;
 
 impl Tracker for Generations {
-    type Action = GenerationsAction;
-    const EVENTS: &'static [ProviderEvents<GenerationsAction>] =
-        &[ProviderEvents { provider: RUNTIME, events: &[("GCPerHeapHistory", GenerationsAction::Heap)] }];
+    type Action = ();
+    const EVENTS: &'static [ProviderEvents<()>] =
+        &[ProviderEvents { provider: RUNTIME, events: &[("GCPerHeapHistory", ())] }];
 
-    fn event(&mut self, action: GenerationsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, _: (), input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         if let Some((_, runtime)) = shared.runtimes.runtime_of(input) {
-            event(action, input, runtime, sink);
+            event(input, runtime, sink);
         }
     }
 }
 
 /// GCPerHeapHistory.
-fn event(
-    GenerationsAction::Heap: GenerationsAction,
-    input: &Input<'_>,
-    collections: &mut EventGcTracker,
-    sink: &mut impl FactSink,
-) {
+fn event(input: &Input<'_>, collections: &mut EventGcTracker, sink: &mut impl FactSink) {
     let heap_index = input.number("HeapIndex") as u32;
     let Some((row, sizes)) = collections.current_with_sizes() else { return };
     sizes.enter(row);

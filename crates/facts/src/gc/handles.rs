@@ -1,10 +1,8 @@
 //! Handles that are created and destroyed.
 
 use super::moment::Moment;
-use crate::fact::{FactSink, GcHandle};
-use crate::input::{self, Input, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::fact::GcHandle;
+use crate::prelude::*;
 
 /// An event in the life of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +35,6 @@ impl Tracker for Handles {
 /// An event of a handle.
 fn event(action: HandlesAction, input: &Input<'_>, sink: &mut impl FactSink) {
     sink.add(&GcHandle {
-        ts_ns: input.ts_ns(),
-        process_id: input.process_id(),
-        thread_id: input.thread_id(),
         action: match action {
             HandlesAction::Created => "created",
             HandlesAction::Destroyed => "destroyed",
@@ -48,6 +43,6 @@ fn event(action: HandlesAction, input: &Input<'_>, sink: &mut impl FactSink) {
         object_id: input.number("ObjectID"),
         handle_kind: input.name_of("GCHandleKindMap", "Kind"),
         generation: input.fields.small("Generation"),
-        callsite_id: input.callsite_id,
+        ..input.row()
     });
 }

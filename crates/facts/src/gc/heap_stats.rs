@@ -5,10 +5,8 @@ use tracequet_trace::event::value::Value;
 use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::enum_names;
-use crate::fact::{FactSink, Gc, GcHeapStats};
-use crate::input::{self, Input, PRIVATE, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::fact::{Gc, GcHeapStats};
+use crate::prelude::*;
 
 /// The part of the heap that an event sums up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

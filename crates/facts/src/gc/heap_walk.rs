@@ -4,20 +4,14 @@
 //! after the other. Both are cut into events independently, so whichever is ahead waits for the other: an array of
 //! millions of references fills many events before its own. What waits is bounded in memory, not on disk.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::io;
-
-use foldhash::fast::RandomState;
-use tracequet_trace::error::{Problem, Severity};
 
 use super::moment::Moment;
 use super::runtimes::Runtime;
 use super::spill_queue::{MAX_IN_MEMORY, SpillQueue};
-use crate::fact::{FactSink, GcId, HeapObject, HeapReference};
-use crate::input::{self, Input, Needs, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::fact::{GcId, HeapObject, HeapReference};
+use crate::prelude::*;
 
 /// The parts of the heap that an event lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +35,7 @@ impl input::Action for HeapWalkAction {
 #[derive(Default)]
 pub struct HeapWalks {
     /// By the place of the runtime.
-    walks: HashMap<usize, Walk, RandomState>,
+    walks: Map<usize, Walk>,
 }
 
 impl HeapWalks {

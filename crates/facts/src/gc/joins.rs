@@ -8,20 +8,9 @@
 //! alone.
 
 use super::event_collections::EventGcTracker;
-use crate::fact::{FactSink, GcJoin};
-use crate::input::{self, Input, PRIVATE, ProviderEvents, RUNTIME};
+use crate::fact::GcJoin;
 use crate::nested::{Item, Nested};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
-
-/// The meaning of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JoinsAction {
-    /// A thread of the collector comes to a join, or leaves it.
-    Join,
-}
-
-impl input::Action for JoinsAction {}
+use crate::prelude::*;
 
 impl Item for GcJoin {
     fn start_ts_ns(&self) -> i64 {
@@ -43,34 +32,25 @@ pub struct Joins {
 }
 
 impl Tracker for Joins {
-    type Action = JoinsAction;
-    const EVENTS: &'static [ProviderEvents<JoinsAction>] = &[
-        ProviderEvents { provider: RUNTIME, events: &[("GCJoin", JoinsAction::Join)] },
-        ProviderEvents { provider: PRIVATE, events: &[("GCJoin", JoinsAction::Join)] },
+    type Action = ();
+    const EVENTS: &'static [ProviderEvents<()>] = &[
+        ProviderEvents { provider: RUNTIME, events: &[("GCJoin", ())] },
+        ProviderEvents { provider: PRIVATE, events: &[("GCJoin", ())] },
     ];
 
-    fn event(
-        &mut self,
-        JoinsAction::Join: JoinsAction,
-        input: &Input<'_>,
-        shared: &mut Shared,
-        sink: &mut impl FactSink,
-    ) {
+    fn event(&mut self, _: (), input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
         let runtime = shared.runtimes.runtime_of(input).map(|(_, runtime)| runtime);
         let (gc_id, is_uncertain) = runtime.map_or((0, false), EventGcTracker::current_id);
         let join_id = input.fields.small("JoinID").filter(|id| *id != u32::MAX);
         let row = |kind| GcJoin {
             gc_id,
-            start_ts_ns: ts_ns,
-            process_id: input.process_id(),
-            thread_id: input.thread_id(),
             kind,
             // Of a restart it says that it is one.
             heap_index: if kind == "restart" { None } else { input.fields.small("Heap") },
             join_id,
             touches_gap: is_uncertain,
-            ..GcJoin::default()
+            ..input.row()
         };
         let is_start = input.number("JoinTime") == START;
         let begins = match (input.number("JoinType"), is_start) {

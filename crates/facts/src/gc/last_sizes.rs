@@ -1,8 +1,6 @@
 //! Bytes allocated between two collections: objects at the start of one less objects at the end of the one before.
 
-use std::collections::{HashMap, HashSet};
-
-use foldhash::fast::RandomState;
+use tracequet_trace::map::{Map, Set};
 
 use crate::fact::{Gc, GcHeapGeneration, GcId};
 
@@ -13,7 +11,7 @@ const ALLOCATED_IN: [u8; 3] = [0, 3, 4];
 const MAX_REMEMBERED: usize = 8 * 1024;
 
 /// Bytes in objects at the end of a collection, by heap and generation.
-type ObjectBytes = HashMap<(u32, u8), u64, RandomState>;
+type ObjectBytes = Map<(u32, u8), u64>;
 
 /// The collection that reported its heaps last, and the one before.
 #[derive(Debug, Default)]
@@ -24,7 +22,7 @@ pub struct LastSizes {
     now: ObjectBytes,
     before: ObjectBytes,
     /// The heaps that a collection reported, and which collection.
-    heaps: (GcId, HashSet<u32, RandomState>),
+    heaps: (GcId, Set<u32>),
 }
 
 impl LastSizes {

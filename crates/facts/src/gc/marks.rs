@@ -1,23 +1,8 @@
 //! Marking by kinds of roots: how long it takes and how much it finds.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-
 use crate::enum_names;
-use crate::fact::{FactSink, GcId, GcMark};
-use crate::input::{self, Input, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Tracker};
-
-/// The meaning of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MarksAction {
-    /// One kind of roots is done.
-    Marked,
-}
-
-impl input::Action for MarksAction {}
+use crate::fact::{GcId, GcMark};
+use crate::prelude::*;
 
 /// Heaps of all runtimes, at most.
 const MAX_HEAPS: usize = 1 << 14;
@@ -25,23 +10,17 @@ const MAX_HEAPS: usize = 1 << 14;
 /// When each heap was done with a kind, and in which collection: a background one and another that may run within it.
 #[derive(Debug, Default)]
 pub struct Marks {
-    last: HashMap<(usize, u32, bool), (GcId, i64), RandomState>,
+    last: Map<(usize, u32, bool), (GcId, i64)>,
     /// The collection in which times were forgotten, because there were too many heaps.
     forgotten_in: GcId,
 }
 
 impl Tracker for Marks {
-    type Action = MarksAction;
-    const EVENTS: &'static [ProviderEvents<MarksAction>] =
-        &[ProviderEvents { provider: RUNTIME, events: &[("GCMarkWithType", MarksAction::Marked)] }];
+    type Action = ();
+    const EVENTS: &'static [ProviderEvents<()>] =
+        &[ProviderEvents { provider: RUNTIME, events: &[("GCMarkWithType", ())] }];
 
-    fn event(
-        &mut self,
-        MarksAction::Marked: MarksAction,
-        input: &Input<'_>,
-        shared: &mut Shared,
-        sink: &mut impl FactSink,
-    ) {
+    fn event(&mut self, _: (), input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let runtime = shared.runtimes.runtime_of(input);
         let Some((index, collections)) = runtime else { return };
         let gc_id = collections.current().map_or(0, |row| row.gc_id);

@@ -1,10 +1,7 @@
 //! The events of ETWClrProfiler, that go with what the runtime reports.
 
 use super::profiler::{PROVIDER, ProfilerEvent};
-use crate::fact::FactSink;
-use crate::input::{Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::prelude::*;
 
 /// Events of PerfView's profiler.
 #[derive(Debug, Default)]

@@ -7,10 +7,8 @@ use tracequet_trace::event::value::Value;
 use super::moment::Moment;
 use super::runtimes::Runtime;
 use crate::enum_names;
-use crate::fact::{FactSink, GcId, GcRoot, GcWeakElement};
-use crate::input::{self, Input, Needs, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::fact::{GcId, GcRoot, GcWeakElement};
+use crate::prelude::*;
 
 /// The subject of an event about roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

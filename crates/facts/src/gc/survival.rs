@@ -2,10 +2,8 @@
 
 use super::moment::Moment;
 use super::runtimes::Runtime;
-use crate::fact::{FactSink, GcGenerationRange, range_phase};
-use crate::input::{self, Input, Needs, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::fact::{GcGenerationRange, range_phase};
+use crate::prelude::*;
 
 /// The subject of an event about ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,19 +3,8 @@
 //! The data are packed, and begin with a version in 16 bits; a newer version appends values.
 
 use super::event_collections::EventGcTracker;
-use crate::fact::{FactSink, GcTuning};
-use crate::input::{self, Input, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
-
-/// The meaning of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TuningAction {
-    /// Values in the layout of its name.
-    Values,
-}
-
-impl input::Action for TuningAction {}
+use crate::fact::GcTuning;
+use crate::prelude::*;
 
 #[derive(Clone, Copy)]
 enum Type {
@@ -134,22 +123,17 @@ fn value(bytes: &mut &[u8], kind: Type) -> Option<f64> {
 pub struct Tuning;
 
 impl Tracker for Tuning {
-    type Action = TuningAction;
-    const EVENTS: &'static [ProviderEvents<TuningAction>] =
-        &[ProviderEvents { provider: RUNTIME, events: &[("GCDynamicEvent", TuningAction::Values)] }];
+    type Action = ();
+    const EVENTS: &'static [ProviderEvents<()>] =
+        &[ProviderEvents { provider: RUNTIME, events: &[("GCDynamicEvent", ())] }];
 
-    fn event(&mut self, action: TuningAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        event(action, input, shared.runtimes.runtime_of(input), sink);
+    fn event(&mut self, _: (), input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+        event(input, shared.runtimes.runtime_of(input), sink);
     }
 }
 
 /// GCDynamicEvent.
-fn event(
-    TuningAction::Values: TuningAction,
-    input: &Input<'_>,
-    runtime: Option<(usize, &mut EventGcTracker)>,
-    sink: &mut impl FactSink,
-) {
+fn event(input: &Input<'_>, runtime: Option<(usize, &mut EventGcTracker)>, sink: &mut impl FactSink) {
     let Some(layout) = LAYOUTS.iter().find(|layout| layout.name == input.text("Name")) else { return };
     let Value::Bytes(data) = input.fields.get("Data") else { return };
     let gc_id = runtime.and_then(|(_, collections)| collections.current().map(|row| row.gc_id)).unwrap_or_default();
@@ -157,14 +141,7 @@ fn event(
     let mut rows = Vec::with_capacity(layout.fields.len());
     for (field, kind) in layout.fields {
         let Some(value) = value(&mut rest, *kind) else { break };
-        rows.push(GcTuning {
-            ts_ns: input.ts_ns(),
-            process_id: input.process_id(),
-            gc_id,
-            event_name: layout.name,
-            field,
-            value,
-        });
+        rows.push(GcTuning { gc_id, event_name: layout.name, field, value, ..input.row() });
     }
     sink.add(rows.as_slice());
 }

@@ -1,9 +1,7 @@
 //! The two versions of a callback: the second is called first, and the first right after it on the same thread, with
 //! the same rows and 32-bit lengths. A call with many rows is several records of one version, one after the other.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 
 use super::callback_collections::CallbackGcTracker;
 use super::lengths::{CLAMP, tag};
@@ -30,7 +28,7 @@ struct Second {
 /// Events that wait for their other version, by thread.
 #[derive(Default)]
 pub struct Pairs {
-    waiting: HashMap<u32, Second, RandomState>,
+    waiting: Map<u32, Second>,
     /// Callbacks recorded in both versions.
     pub paired: u64,
     /// First versions after a second that failed.

@@ -1,13 +1,7 @@
 //! Messages between processes over ALPC, from sending to receiving, and waits for them.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-
-use crate::fact::{Alpc, FactSink};
-use crate::input::{self, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
+use crate::fact::Alpc;
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +49,7 @@ impl OpenAlpc {
 /// Messages that are on their way, and waits.
 #[derive(Debug, Default)]
 pub struct Messages {
-    open: HashMap<AlpcKey, OpenAlpc, RandomState>,
+    open: Map<AlpcKey, OpenAlpc>,
     text: usize,
     /// The number of rows that were reported before their end, because too many were open.
     unkept: u64,

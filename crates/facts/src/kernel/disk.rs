@@ -2,10 +2,8 @@
 
 use tracequet_trace::time::Clock;
 
-use crate::fact::{DiskIo, FactSink, PageFault};
-use crate::input::{self, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::fact::{DiskIo, PageFault};
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +51,13 @@ fn event(action: DiskAction, input: &Input<'_>, clock: Option<&Clock>, sink: &mu
                 start_ts_ns: end_ts_ns.saturating_sub(length.unwrap_or_default()),
                 end_ts_ns,
                 duration_ns: length,
-                process_id: input.process_id(),
-                thread_id: input.thread_id(),
-                callsite_id: input.callsite_id,
                 kind,
                 disk_number: input.number("DiskNumber") as u32,
                 size_bytes: input.number("TransferSize") as u32,
                 byte_offset: input.number("ByteOffset"),
                 file_key: input.number("FileObject"),
                 irp_flags: input.number("IrpFlags") as u32,
+                ..input.row()
             });
         }
         DiskAction::Fault => {
@@ -73,13 +69,11 @@ fn event(action: DiskAction, input: &Input<'_>, clock: Option<&Clock>, sink: &mu
                 start_ts_ns: start.unwrap_or(end_ts_ns),
                 end_ts_ns,
                 duration_ns: start.map(|start| end_ts_ns.saturating_sub(start)),
-                process_id: input.process_id(),
-                thread_id: input.thread_id(),
-                callsite_id: input.callsite_id,
                 address: input.number("VirtualAddress"),
                 file_key: input.number("FileObject"),
                 file_offset: input.number("ReadOffset"),
                 size_bytes: input.number("ByteCount") as u32,
+                ..input.row()
             });
         }
     }

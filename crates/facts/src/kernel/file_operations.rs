@@ -1,13 +1,7 @@
 //! Operations on files, from the request of a program to its end.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-
-use crate::fact::{FactSink, FileIo};
-use crate::input::{self, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
+use crate::fact::FileIo;
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +51,7 @@ impl OpenFileOperation {
 /// The open operations, by their I/O request packets.
 #[derive(Debug, Default)]
 pub struct FileOperations {
-    open: HashMap<u64, OpenFileOperation, RandomState>,
+    open: Map<u64, OpenFileOperation>,
     text: usize,
     /// Operations that were reported before their end, because too many were open.
     unkept: u64,
@@ -137,17 +131,13 @@ impl Tracker for FileOperations {
                 let is_path = action == FileOperationsAction::Path(kind);
                 let path = input.fields.text("OpenPath").or(input.fields.text("FileName")).unwrap_or_default();
                 let row = FileIo {
-                    start_ts_ns: input.ts_ns(),
-                    process_id: input.process_id(),
-                    thread_id: input.thread_id(),
-                    callsite_id: input.callsite_id,
                     kind,
                     file_key: input.number("FileKey"),
                     file_object: input.number("FileObject"),
                     byte_offset: input.number("Offset"),
                     size_bytes: input.fields.small("IoSize").or(input.fields.small("Length")).unwrap_or_default(),
                     info_class: input.fields.small("InfoClass").unwrap_or_default(),
-                    ..FileIo::default()
+                    ..input.row()
                 };
                 if irp == 0 {
                     return sink.add(&FileIo { path, ..row });

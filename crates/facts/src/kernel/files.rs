@@ -1,12 +1,8 @@
 //! Names of files by the kernel's keys.
 
-use tracequet_trace::reader::ProcessKey;
-
-use crate::fact::{FactSink, File};
-use crate::input::{self, Input, ProviderEvents};
+use crate::fact::File;
 use crate::listed::Listed;
-use crate::shared::Shared;
-use crate::tracker::{Dropped, Tracker};
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

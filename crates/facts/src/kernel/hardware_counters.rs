@@ -3,10 +3,8 @@
 use tracequet_trace::event::value::Value;
 use tracequet_trace::reader::counters;
 
-use crate::fact::{FactSink, HardwareCounter, HardwareSample};
-use crate::input::{self, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::fact::{HardwareCounter, HardwareSample};
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,13 +76,10 @@ impl Tracker for HardwareCounters {
             HardwareCountersAction::Sample => {
                 let processor = input.event.raw.processor;
                 sink.add(&HardwareSample {
-                    ts_ns,
-                    process_id: input.process_id(),
-                    thread_id: input.thread_id(),
                     processor: (processor != u32::MAX).then_some(processor),
-                    callsite_id: input.callsite_id,
                     source: input.number("ProfileSource") as u32,
                     instruction_pointer: input.number("InstructionPointer"),
+                    ..input.row()
                 });
             }
         }

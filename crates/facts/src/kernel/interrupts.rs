@@ -4,18 +4,13 @@
 //! TraceEvent's `ISRTraceData` and `DPCTraceData`; checked on 155,000 events of a log of Windows 7, whose routines all
 //! lie in modules of the kernel.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-use tracequet_trace::reader::{ProcessKey, Stack};
+use tracequet_trace::reader::Stack;
 use tracequet_trace::time::Clock;
 
 use super::kernel_images::KernelImages;
 use super::nesting::Nesting;
-use crate::fact::{FactSink, Interrupt};
-use crate::input::{self, Input, Needs, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
+use crate::fact::Interrupt;
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +62,7 @@ struct Processor {
 /// The processors and the modules of the kernel.
 #[derive(Debug, Default)]
 pub struct Interrupts {
-    processors: HashMap<u32, Processor, RandomState>,
+    processors: Map<u32, Processor>,
     images: KernelImages,
     /// Rows whose module is not known yet: it may be listed at the end of the recording only.
     waiting: Vec<Interrupt>,

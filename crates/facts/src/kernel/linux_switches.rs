@@ -14,24 +14,8 @@
 //! it so; the one writer that is known, one-collect, gives it the time of switching out. Waits of one thread do not
 //! overlap, so that a recording mostly shows by itself which of both it has: the other reading makes them overlap.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-use tracequet_trace::error::{Problem, Severity};
-
-use crate::fact::{CallsiteId, ContextSwitch, FactSink, ThreadTime};
-use crate::input::{self, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
-
-/// The meaning of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinuxSwitchesAction {
-    /// A thread was switched out and in.
-    Switch,
-}
-
-impl input::Action for LinuxSwitchesAction {}
+use crate::fact::{CallsiteId, ContextSwitch, ThreadTime};
+use crate::prelude::*;
 
 /// Which moment an event has the time of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +62,7 @@ struct Known {
 /// The threads of a recording.
 #[derive(Debug, Default)]
 pub struct LinuxSwitches {
-    threads: HashMap<ThreadId, Known, RandomState>,
+    threads: Map<ThreadId, Known>,
     /// Which moment the events have the time of, when that is clear.
     moment: Option<Moment>,
     /// Waits that would overlap if events had the time of switching in, less those that would if they had that of
@@ -137,11 +121,11 @@ impl LinuxSwitches {
 }
 
 impl Tracker for LinuxSwitches {
-    type Action = LinuxSwitchesAction;
-    const EVENTS: &'static [ProviderEvents<LinuxSwitchesAction>] =
-        &[ProviderEvents { provider: "Universal.Events", events: &[("cswitch", LinuxSwitchesAction::Switch)] }];
+    type Action = ();
+    const EVENTS: &'static [ProviderEvents<()>] =
+        &[ProviderEvents { provider: "Universal.Events", events: &[("cswitch", ())] }];
 
-    fn event(&mut self, _: LinuxSwitchesAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
+    fn event(&mut self, _: (), input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let frequency = shared.clock.map_or(1, |clock| clock.frequency.max(1));
         let waited_ns = u128::from(input.number("Value")) * 1_000_000_000 / frequency.unsigned_abs() as u128;
         let (thread, processor) = ((input.process_id(), input.thread_id()), input.event.raw.processor);

@@ -4,10 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use tracequet_trace::event::value::Value;
 
-use crate::fact::{FactSink, Network};
-use crate::input::{self, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::fact::Network;
+use crate::prelude::*;
 
 /// The meaning of an event: the protocol, and the direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +74,6 @@ fn event(NetworkAction(protocol, kind): NetworkAction, input: &Input<'_>, sink: 
     let (local, remote) =
         if (protocol, kind) == ("udp", "receive") { (destination, source) } else { (source, destination) };
     sink.add(&Network {
-        ts_ns: input.ts_ns(),
-        process_id: input.process_id(),
         protocol,
         kind,
         size_bytes: input.number("Size") as u32,
@@ -90,5 +86,6 @@ fn event(NetworkAction(protocol, kind): NetworkAction, input: &Input<'_>, sink: 
         destination_address: destination.0,
         destination_port: destination.1,
         connection_id: input.number("ConnectionId"),
+        ..input.row()
     });
 }

@@ -3,14 +3,11 @@
 //! An event comes at the end of an operation and says when it began, in ticks of the session's clock. A key goes by its
 //! control block; events name it when it is made, and lists name those that are there.
 
-use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::time::Clock;
 
-use crate::fact::{FactSink, Registry, RegistryKey};
-use crate::input::{self, Input, ProviderEvents};
+use crate::fact::{Registry, RegistryKey};
 use crate::listed::Listed;
-use crate::shared::Shared;
-use crate::tracker::{Dropped, Tracker};
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,14 +105,12 @@ impl Tracker for RegistryOperations {
         sink.add(&Registry {
             end_ts_ns: input.ts_ns(),
             start_ts_ns: shared.clock.as_ref().and_then(|clock| start(input, clock)),
-            process_id: input.process_id(),
-            thread_id: input.thread_id(),
-            callsite_id: input.callsite_id,
             kind,
             key_handle: input.number("KeyHandle"),
             name: input.text("KeyName"),
             index: input.fields.small("Index").unwrap_or_default(),
             status: input.number("Status") as u32,
+            ..input.row()
         });
     }
 

@@ -1,15 +1,9 @@
 //! Context switches, threads that become ready, and the states of threads in between.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-
 use super::hardware_counters;
 use super::thread_states::{Moment, ThreadStates};
-use crate::fact::{ContextSwitch, FactSink, ReadyThread};
-use crate::input::{self, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
+use crate::fact::{ContextSwitch, ReadyThread};
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +35,7 @@ const MAX_PROCESSORS: usize = 1 << 12;
 #[derive(Debug, Default)]
 pub struct Scheduling {
     threads: ThreadStates,
-    running: HashMap<u32, u64, RandomState>,
+    running: Map<u32, u64>,
     /// When the recording began, as long as no events are lost.
     since_ns: Option<i64>,
     /// The time of the latest event of any kind.
@@ -69,11 +63,7 @@ impl Scheduling {
         let old_state = input.name_of("ThreadStateMap", "OldThreadState");
         let old_wait_reason = input.name_of("ThreadWaitReasonMap", "OldThreadWaitReason");
         sink.add(&ContextSwitch {
-            ts_ns,
             processor,
-            process_id: input.process_id(),
-            thread_id: input.thread_id(),
-            callsite_id: input.callsite_id,
             priority: Some(input.number("NewThreadPriority") as u8),
             old_process_id: Some(self.threads.process_of(old_thread_id)),
             old_thread_id: Some(old_thread_id),
@@ -82,6 +72,7 @@ impl Scheduling {
             old_wait_reason,
             wait_time_ticks: Some(input.number("NewThreadWaitTime") as u32),
             hardware_counters: &hardware_counters::counters_of(input),
+            ..input.row()
         });
         // A recording that does not say which processor it was has no order of what ran.
         let Some(processor) = processor else { return };
@@ -105,16 +96,13 @@ impl Scheduling {
         let running = self.running.get(&processor).copied().filter(|_| is_by_thread);
         let ready_by_thread_id = running.unwrap_or_default();
         sink.add(&ReadyThread {
-            ts_ns: input.ts_ns(),
             processor: (processor != u32::MAX).then_some(processor),
-            process_id: input.process_id(),
-            thread_id: input.thread_id(),
             ready_by_thread_id,
-            callsite_id: input.callsite_id,
             reason: input.name_of("ReadyReasonMap", "AdjustReason"),
             priority_increment: input.number("AdjustIncrement") as u8,
             flags: input.number("Flags") as u8,
             flags_text: &input.words_of("ReadyFlagsMap", "Flags"),
+            ..input.row()
         });
         let (ts_ns, first_ns) = (input.ts_ns(), self.since_ns);
         self.threads.ready(input.thread_id(), input.process_id(), ts_ns, ready_by_thread_id, first_ns);

@@ -2,15 +2,10 @@
 //!
 //! The events name neither a process nor a thread. The reader gives them the thread that runs on their processor.
 
-use std::collections::HashMap;
+use tracequet_trace::reader::Stack;
 
-use foldhash::fast::RandomState;
-use tracequet_trace::reader::{ProcessKey, Stack};
-
-use crate::fact::{FactSink, SystemCall};
-use crate::input::{self, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
+use crate::fact::SystemCall;
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +27,7 @@ const MAX_NESTED: usize = 8;
 /// The open calls, by their threads.
 #[derive(Debug, Default)]
 pub struct SystemCalls {
-    open: HashMap<u64, Vec<SystemCall>, RandomState>,
+    open: Map<u64, Vec<SystemCall>>,
     count: usize,
     /// Calls that were reported before their end, because too many were open.
     unkept: u64,
@@ -65,14 +60,10 @@ impl SystemCalls {
         };
         let processor = input.event.raw.processor;
         let call = SystemCall {
-            start_ts_ns: input.ts_ns(),
-            process_id: input.process_id(),
-            thread_id: input.thread_id(),
             processor: (processor != u32::MAX).then_some(processor),
-            callsite_id: input.callsite_id,
             routine_address,
             routine_callsite_id,
-            ..SystemCall::default()
+            ..input.row()
         };
         if call.thread_id == NO_THREAD {
             return sink.add(&call);

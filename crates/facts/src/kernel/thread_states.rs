@@ -5,9 +5,7 @@
 //!      |------ blocked ---------|----- ready -----|----- running -----|------ ready ----------|
 //! ```
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
+use tracequet_trace::map::Map;
 
 use crate::fact::{CallsiteId, FactSink, ThreadTime};
 
@@ -67,7 +65,7 @@ struct Thread {
 /// All threads, by OS thread id. The idle threads, which share the id 0, are left out.
 #[derive(Debug, Default)]
 pub struct ThreadStates {
-    threads: HashMap<u64, Thread, RandomState>,
+    threads: Map<u64, Thread>,
     /// Threads of which something became known since the last loss, some of them several times. Most do nothing that is
     /// known: losses that follow each other shall not look at all of them each time.
     touched: Vec<u64>,

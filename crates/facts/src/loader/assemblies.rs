@@ -1,15 +1,8 @@
 //! Assemblies and their application domains.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-use tracequet_trace::reader::ProcessKey;
-
-use crate::fact::{Assembly, FactSink};
-use crate::input::{self, Input, ProviderEvents, RUNDOWN, RUNTIME};
+use crate::fact::Assembly;
 use crate::listed::Listed;
-use crate::shared::Shared;
-use crate::tracker::{Dropped, Tracker};
+use crate::prelude::*;
 
 /// Application domains with a name, at most.
 const MAX_DOMAINS: usize = 1 << 12;
@@ -46,7 +39,7 @@ struct Known {
 #[derive(Debug, Default)]
 pub struct Assemblies {
     list: Listed<Known>,
-    domains: HashMap<(ProcessKey, u64), String, RandomState>,
+    domains: Map<(ProcessKey, u64), String>,
 }
 
 impl Assemblies {

@@ -1,10 +1,8 @@
 //! Requests to the loader for assemblies, with their duration and result.
 
-use crate::fact::{AssemblyLoad, FactSink};
-use crate::input::{self, Input, ProviderEvents, RUNTIME};
+use crate::fact::AssemblyLoad;
 use crate::nested::{Item, Nested};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,13 +67,7 @@ impl Tracker for AssemblyLoads {
             AssemblyLoadsAction::Start => {
                 let text = |name| input.text(name).to_owned();
                 let open = OpenAssemblyLoad {
-                    row: AssemblyLoad {
-                        start_ts_ns: input.ts_ns(),
-                        process_id: input.process_id(),
-                        thread_id: input.thread_id(),
-                        callsite_id: input.callsite_id,
-                        ..AssemblyLoad::default()
-                    },
+                    row: AssemblyLoad { ..input.row() },
                     name: text("AssemblyName"),
                     path: text("AssemblyPath"),
                     requesting: text("RequestingAssembly"),

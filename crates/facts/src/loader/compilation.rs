@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::enum_names;
-use crate::fact::{FactSink, MethodCompilation};
-use crate::input::{self, Input, ProviderEvents, RUNTIME};
+use crate::fact::MethodCompilation;
 use crate::nested::{Item, Nested};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,15 +60,11 @@ impl OpenCompilation {
 /// The method and its compiler, and since when it is compiled.
 fn about(input: &Input<'_>) -> MethodCompilation<'static> {
     MethodCompilation {
-        start_ts_ns: input.ts_ns(),
-        process_id: input.process_id(),
-        thread_id: input.thread_id(),
-        callsite_id: input.callsite_id,
         method_id: input.number("MethodID"),
         module_id: input.number("ModuleID"),
         token: input.number("MethodToken") as u32,
         il_size_bytes: input.fields.small("MethodILSize"),
-        ..MethodCompilation::default()
+        ..input.row()
     }
 }
 

@@ -1,14 +1,11 @@
 //! Modules of assemblies, with the keys of their symbols.
 
 use tracequet_trace::guid::Guid;
-use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::reader::symbols::{self, NativeKey};
 
-use crate::fact::{FactSink, ManagedModule};
-use crate::input::{self, Input, ProviderEvents, RUNDOWN, RUNTIME};
+use crate::fact::ManagedModule;
 use crate::listed::Listed;
-use crate::shared::Shared;
-use crate::tracker::{Dropped, Tracker};
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +166,6 @@ fn new(input: &Input<'_>) -> Known {
     Known {
         process: input.process(),
         row: ManagedModule {
-            process_id: input.process_id(),
             module_id: input.number("ModuleID"),
             assembly_id: input.number("AssemblyID"),
             flags: input.number("ModuleFlags") as u32,
@@ -177,7 +173,7 @@ fn new(input: &Input<'_>) -> Known {
             pdb_age: age("ManagedPdbAge", pdb_guid),
             native_pdb_guid,
             native_pdb_age: age("NativePdbAge", native_pdb_guid),
-            ..ManagedModule::default()
+            ..input.row()
         },
         flags: input.words_of("ModuleFlagsMap", "ModuleFlags"),
         path: input.text("ModuleILPath").to_owned(),

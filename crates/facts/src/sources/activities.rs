@@ -13,10 +13,8 @@ use super::outcome::{FIELDS as OUTCOMES, Said};
 use super::spans::Span;
 use super::tasks::{self, TaskEvent};
 use super::work_event::{ID_ENDS, Step, WorkEvent, is_id, number};
-use crate::fact::{Activity, FactSink};
-use crate::input::{self, Input, Needs, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
+use crate::fact::Activity;
+use crate::prelude::*;
 
 /// The step of work that an event is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,15 +284,7 @@ fn started(input: &Input<'_>, kind: u64, fields: Option<String>, (ids, span): (I
 
 fn about(input: &Input<'_>) -> Activity<'static> {
     let labels = input.event.raw.labels;
-    Activity {
-        start_ts_ns: input.ts_ns(),
-        process_id: input.process_id(),
-        thread_id: input.thread_id(),
-        callsite_id: input.callsite_id,
-        activity_id: labels.activity_id,
-        parent_activity_id: labels.related_activity_id,
-        ..Activity::default()
-    }
+    Activity { activity_id: labels.activity_id, parent_activity_id: labels.related_activity_id, ..input.row() }
 }
 
 /// A simple value as text; false when it is not simple.

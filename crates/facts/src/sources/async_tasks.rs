@@ -10,24 +10,19 @@
 //! other work, TaskWaitBegin and End of what it awaits. Threads run tasks within each other: the innermost has the
 //! time.
 
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use foldhash::fast::RandomState;
-use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::guid::Guid;
-use tracequet_trace::reader::ProcessKey;
+use tracequet_trace::map::{Map, Set};
 use tracequet_trace::time::{Clock, FILE_TIME_UNIX_EPOCH};
 
 use super::async_buffer::{Buffer, Kind, Lengths, Record, Stack, Step};
 use super::tasks::PROVIDER as TPL;
 use crate::code::methods::Names;
 use crate::code::written;
-use crate::fact::{AsyncCallsite, AsyncTask, AsyncWait, CallsiteId, FactSink};
-use crate::input::{self, Input, Needs, ProviderEvents};
-use crate::shared::Shared;
+use crate::fact::{AsyncCallsite, AsyncTask, AsyncWait, CallsiteId};
+use crate::prelude::*;
 use crate::threads::activity_path;
-use crate::tracker::{Cut, Dropped, Tracker};
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,19 +205,19 @@ type ThreadKey = (ProcessKey, Source, u64);
 /// The tasks of a recording.
 #[derive(Debug, Default)]
 pub struct AsyncTasks {
-    tasks: HashMap<Key, Task, RandomState>,
-    threads: HashMap<ThreadKey, Thread, RandomState>,
-    waits: HashMap<Key, Vec<OpenAsyncWait>, RandomState>,
+    tasks: Map<Key, Task>,
+    threads: Map<ThreadKey, Thread>,
+    waits: Map<Key, Vec<OpenAsyncWait>>,
     open_waits: usize,
     /// The task that each async method awaits: the method goes on when the wait is over, whether or not the event of
     /// that is recorded.
-    awaits: HashMap<Key, u64, RandomState>,
-    profilers: HashMap<ProcessKey, Profiler, RandomState>,
+    awaits: Map<Key, u64>,
+    profilers: Map<ProcessKey, Profiler>,
     /// Tasks that have ended and wait for the names of their methods.
     nameless: Vec<(Key, Task)>,
     kept_frames: usize,
     /// Names of operations, each once, and their bytes.
-    names: HashSet<Rc<str>, RandomState>,
+    names: Set<Rc<str>>,
     name_bytes: usize,
     /// Events of buffers that are not in the order of time yet: a thread hands in its buffer when it is full, or some
     /// time later.

@@ -1,16 +1,11 @@
 //! Values of counters: EventCounters of any source, and instruments of System.Diagnostics.Metrics.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use tracequet_trace::event::plan::Node;
 use tracequet_trace::event::value::Value;
-use tracequet_trace::reader::ProcessKey;
 
-use crate::fact::{Counter, FactSink};
-use crate::input::{self, ANY, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Tracker};
+use crate::fact::Counter;
+use crate::input::ANY;
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +49,10 @@ struct Instrument {
 /// Instruments, and the values that wait for them.
 #[derive(Debug, Default)]
 pub struct Counters {
-    instruments: HashMap<(ProcessKey, u64), Instrument, RandomState>,
+    instruments: Map<(ProcessKey, u64), Instrument>,
     text_bytes: usize,
     /// Of each process the length of the interval whose values come.
-    intervals: HashMap<ProcessKey, i64, RandomState>,
+    intervals: Map<ProcessKey, i64>,
 }
 
 impl Counters {
@@ -101,8 +96,6 @@ impl Counters {
         let of =
             |part: fn(&Instrument) -> &String| about.map(|about| part(about).as_str()).filter(|text| !text.is_empty());
         let row = Counter {
-            ts_ns: input.ts_ns(),
-            process_id: input.process_id(),
             provider_name: input.text("meterName"),
             name: input.text("instrumentName"),
             unit: text("unit"),
@@ -112,7 +105,7 @@ impl Counters {
             meter_scope: of(|about| &about.scope),
             meter_tags: of(|about| &about.meter_tags),
             instrument_tags: of(|about| &about.tags),
-            ..Counter::default()
+            ..input.row()
         };
         match action {
             CountersAction::Rate => {
@@ -208,8 +201,6 @@ fn event_counter(input: &Input<'_>, sink: &mut impl FactSink) {
         (None, mean) => ("mean", mean),
     };
     sink.add(&with_figure(Counter {
-        ts_ns: input.ts_ns(),
-        process_id: input.process_id(),
         provider_name: &input.event.info.provider,
         name,
         display_name: text("DisplayName"),
@@ -223,7 +214,7 @@ fn event_counter(input: &Input<'_>, sink: &mut impl FactSink) {
         standard_deviation: number("StandardDeviation"),
         interval_ns: number("IntervalSec").map(|seconds| (seconds * 1e9) as i64),
         tags: text("Metadata"),
-        ..Counter::default()
+        ..input.row()
     }));
 }
 

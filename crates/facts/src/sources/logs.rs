@@ -6,13 +6,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json};
 use tracequet_trace::error::beginning;
 use tracequet_trace::event::value::Value;
-use tracequet_trace::reader::ProcessKey;
 
 use super::spans::Span;
-use crate::fact::{FactSink, Log};
-use crate::input::{self, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Tracker};
+use crate::fact::Log;
+use crate::prelude::*;
 
 /// A form of a message, in the order in which they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -151,14 +148,10 @@ impl Message {
             other => other.as_u64().and_then(|id| i64::try_from(id).ok()).unwrap_or_default(),
         };
         let row = Log {
-            ts_ns: input.ts_ns(),
-            process_id: input.process_id(),
-            thread_id: input.thread_id(),
-            callsite_id: input.callsite_id,
             activity_id: input.event.raw.labels.activity_id,
             level: input.fields.number("Level").and_then(level),
             event_id,
-            ..Log::default()
+            ..input.row()
         };
         Message {
             row,

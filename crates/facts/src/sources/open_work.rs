@@ -1,10 +1,10 @@
 //! Work that has begun and not ended.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::Hash;
 
-use foldhash::fast::RandomState;
 use tracequet_trace::guid::Guid;
+use tracequet_trace::map::Map;
 use tracequet_trace::reader::ProcessKey;
 
 use super::outcome::{FAILURE, Said, UNKNOWN};
@@ -108,7 +108,7 @@ impl Work {
 /// Providers and names of the kinds of work.
 #[derive(Debug, Default)]
 pub struct Names {
-    of: HashMap<u64, (String, String), RandomState>,
+    of: Map<u64, (String, String)>,
     /// Pieces of work whose kind has no name, because there are too many kinds.
     unnamed: u64,
 }
@@ -148,16 +148,16 @@ pub type Key = (ProcessKey, u64, Guid);
 /// The open work of a process.
 #[derive(Debug, Default)]
 struct OfProcess {
-    open: HashMap<(u64, Guid), Vec<Work>, RandomState>,
+    open: Map<(u64, Guid), Vec<Work>>,
     /// The activity ids of open work by kind and its other ids: a stop may have lost its activity id.
-    by_ids: HashMap<(u64, u64), Vec<Guid>, RandomState>,
+    by_ids: Map<(u64, u64), Vec<Guid>>,
 }
 
 /// The open work.
 #[derive(Debug, Default)]
 pub struct OpenWork {
     /// A loss in one process shall not look at the work of all others.
-    processes: HashMap<ProcessKey, OfProcess, RandomState>,
+    processes: Map<ProcessKey, OfProcess>,
     count: usize,
     dropped: u64,
     /// Work that has ended and waits, because a gap of its time may still show; with the bytes of its texts.

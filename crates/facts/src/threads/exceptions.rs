@@ -11,16 +11,9 @@
 //! the latter where its method is the filter's own, which can have no handler within a filter. Otherwise the FilterStop
 //! that follows proves the former. Where neither is so, nothing is said of the handlers of either.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-use tracequet_trace::reader::ProcessKey;
-
-use crate::fact::{Exception, FactSink};
-use crate::input::{self, Input, ProviderEvents, RUNTIME};
+use crate::fact::Exception;
 use crate::nested::{Item, Nested};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +93,7 @@ pub struct Exceptions {
     /// A message may have 64 KB.
     open: Nested<OpenException, 1024>,
     /// Whether the runtime of a process sends FilterStop when a filter throws, as far as it is known.
-    ends_filters: HashMap<ProcessKey, bool, RandomState>,
+    ends_filters: Map<ProcessKey, bool>,
 }
 
 impl Exceptions {
@@ -202,13 +195,10 @@ impl Tracker for Exceptions {
                 let thrown = OpenException {
                     row: Exception {
                         ts_ns,
-                        process_id: input.process_id(),
-                        thread_id: input.thread_id(),
-                        callsite_id: input.callsite_id,
                         hresult: input.number("ExceptionHRESULT") as u32,
                         flags: input.number("ExceptionFlags") as u32,
                         instruction_pointer: input.number("ExceptionEIP"),
-                        ..Exception::default()
+                        ..input.row()
                     },
                     type_name: input.text("ExceptionType").to_owned(),
                     message: input.text("ExceptionMessage").to_owned(),

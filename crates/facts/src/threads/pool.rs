@@ -1,14 +1,7 @@
 //! The thread pool: how many workers it has and why, and how long work waits for one.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-use tracequet_trace::reader::ProcessKey;
-
-use crate::fact::{FactSink, ThreadPool, ThreadPoolWork};
-use crate::input::{self, Input, ProviderEvents, RUNTIME};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
+use crate::fact::{ThreadPool, ThreadPoolWork};
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,16 +30,16 @@ const STARVATION: u32 = 6;
 const COOPERATIVE_BLOCKING: u32 = 8;
 
 /// Work items by kind and id.
-type Queue = HashMap<(&'static str, u64), ThreadPoolWork, RandomState>;
+type Queue = Map<(&'static str, u64), ThreadPoolWork>;
 
 /// The work items that wait.
 #[derive(Debug, Default)]
 pub struct Pool {
     /// By process: a loss in one shall not look at the items of all others.
-    queued: HashMap<ProcessKey, Queue, RandomState>,
+    queued: Map<ProcessKey, Queue>,
     count: usize,
     /// The number of workers that each process wants, or has.
-    workers: HashMap<ProcessKey, u32, RandomState>,
+    workers: Map<ProcessKey, u32>,
     /// Items that were reported before they were taken, because too many waited.
     dropped: u64,
 }
@@ -143,15 +136,7 @@ impl Tracker for Pool {
                     self.dropped += self.count as u64;
                     self.take_all(None, false, sink);
                 }
-                let row = ThreadPoolWork {
-                    queue_ts_ns: input.ts_ns(),
-                    process_id: input.process_id(),
-                    thread_id: input.thread_id(),
-                    callsite_id: input.callsite_id,
-                    kind,
-                    work_id,
-                    ..ThreadPoolWork::default()
-                };
+                let row = ThreadPoolWork { queue_ts_ns: input.ts_ns(), kind, work_id, ..input.row() };
                 // The id is given out again: the item that had it before was taken unseen.
                 let queue = self.queued.entry(input.process()).or_default();
                 match queue.insert((kind, work_id), row) {
@@ -195,10 +180,6 @@ impl Tracker for Pool {
 fn pool(kind: &'static str, input: &Input<'_>) -> ThreadPool {
     let first = |names: &[&str]| names.iter().find_map(|name| input.fields.small(name));
     ThreadPool {
-        ts_ns: input.ts_ns(),
-        process_id: input.process_id(),
-        thread_id: input.thread_id(),
-        callsite_id: input.callsite_id,
         kind,
         worker_count: match kind {
             "working_count" => first(&["Count"]),
@@ -211,6 +192,7 @@ fn pool(kind: &'static str, input: &Input<'_>) -> ThreadPool {
         reason: input.name_of("ThreadAdjustmentReasonMap", "Reason"),
         throughput: input.float("Throughput").or(input.float("AverageThroughput")),
         starvation: None,
+        ..input.row()
     }
 }
 

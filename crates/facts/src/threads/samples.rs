@@ -1,10 +1,8 @@
 //! CPU samples of all sources.
 
-use crate::fact::{CpuSample, FactSink};
-use crate::input::{self, Input, ProviderEvents};
+use crate::fact::CpuSample;
 use crate::kernel::hardware_counters;
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::prelude::*;
 
 /// The taker of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,14 +42,10 @@ fn event(action: SamplesAction, input: &Input<'_>, sink: &mut impl FactSink) {
     let processor = input.event.raw.processor;
     let hardware_counters = hardware_counters::counters_of(input);
     let mut sample = CpuSample {
-        ts_ns: input.ts_ns(),
-        process_id: input.process_id(),
-        thread_id: input.thread_id(),
         processor: (processor != u32::MAX).then_some(processor),
-        callsite_id: input.callsite_id,
         sample_count: 1,
         hardware_counters: &hardware_counters,
-        ..CpuSample::default()
+        ..input.row()
     };
     match action {
         SamplesAction::Kernel => {

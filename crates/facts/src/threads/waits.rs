@@ -1,10 +1,8 @@
 //! Waits of threads: for locks, and others.
 
-use crate::fact::{Contention, FactSink, Wait};
-use crate::input::{self, Input, ProviderEvents, RUNTIME};
+use crate::fact::{Contention, Wait};
 use crate::nested::{Item, Nested};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Dropped, Tracker};
+use crate::prelude::*;
 
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,15 +55,11 @@ impl Tracker for Waits {
         match action {
             WaitsAction::LockStart => {
                 let row = Contention {
-                    start_ts_ns: ts_ns,
-                    process_id: input.process_id(),
-                    thread_id: input.thread_id(),
-                    callsite_id: input.callsite_id,
                     kind: input.name_of("ContentionFlagsMap", "ContentionFlags"),
                     lock_id: input.number("LockID"),
                     object_id: input.number("AssociatedObjectID"),
                     owner_thread_id: input.number("LockOwnerThreadID"),
-                    ..Contention::default()
+                    ..input.row()
                 };
                 self.locks.begin(thread, row, |evicted| sink.add(&evicted));
             }
@@ -80,13 +74,9 @@ impl Tracker for Waits {
             }
             WaitsAction::WaitStart => {
                 let row = Wait {
-                    start_ts_ns: ts_ns,
-                    process_id: input.process_id(),
-                    thread_id: input.thread_id(),
-                    callsite_id: input.callsite_id,
                     source: input.name_of("WaitHandleWaitSourceMap", "WaitSource"),
                     object_id: input.number("AssociatedObjectID"),
-                    ..Wait::default()
+                    ..input.row()
                 };
                 self.waits.begin(thread, row, |evicted| sink.add(&evicted));
             }

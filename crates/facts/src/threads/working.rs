@@ -1,18 +1,14 @@
 //! The work of each thread, by the activity ids of the events that it writes.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use foldhash::fast::RandomState;
 use tracequet_trace::event::Event;
 use tracequet_trace::guid::Guid;
 use tracequet_trace::reader::ThreadIndex;
 
 use super::activity_path;
-use crate::fact::{FactSink, ThreadActivity};
-use crate::input::{self, Input, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::{Cut, Tracker};
+use crate::fact::ThreadActivity;
+use crate::prelude::*;
 
 /// An action of no event in particular: the tracker looks at the headers of all.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +30,7 @@ struct Run {
 /// The threads whose last event has an activity id.
 #[derive(Debug, Default)]
 pub struct Working {
-    runs: HashMap<ThreadIndex, Run, RandomState>,
+    runs: Map<ThreadIndex, Run>,
 }
 
 impl Working {

@@ -9,11 +9,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::sync::OnceLock;
 
-use foldhash::fast::RandomState;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 
 use crate::guid::Guid;
+use crate::map::Map;
 use syntax::LayoutField;
 
 struct Source {
@@ -82,7 +82,7 @@ pub struct Provider {
     pub keywords: BTreeMap<String, u64>,
     /// Names of the values of enumerated fields.
     #[serde(default)]
-    pub maps: HashMap<String, ValueMap, RandomState>,
+    pub maps: Map<String, ValueMap>,
     #[serde(rename = "event")]
     events: Vec<EventLayout>,
     #[serde(skip)]

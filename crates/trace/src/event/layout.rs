@@ -1,17 +1,15 @@
 //! Layouts of the catalogue as plans: `schemas/events/*.toml` compiled for a pointer size.
 
-use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
-
-use foldhash::fast::RandomState;
 
 use super::plan::{Count, Node, Plan, PlanField};
 use crate::catalog::EventLayout;
 use crate::catalog::syntax::{self, CountOf, FieldLayout, LayoutField, SimpleType};
+use crate::map::Map;
 
 /// Plans by the place of their layout, which is never given up, and whether pointers have 4 bytes. A recording can make
 /// up a hundred thousand kinds of one event: all have one plan.
-type Plans = HashMap<(usize, bool), Result<Arc<Plan>, String>, RandomState>;
+type Plans = Map<(usize, bool), Result<Arc<Plan>, String>>;
 
 impl EventLayout {
     /// The layout compiled for processes with pointers of `pointer_size` bytes.

@@ -64,7 +64,7 @@ mod story {
 
     use crate::findings::tests::story::{Made, S};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let callsite_id =
             made.site(&["Shop.Addins.Run()", "System.Runtime.Loader.AssemblyLoadContext.LoadFromStream()"]);
         for n in 0..(200.0 * x) as i64 {

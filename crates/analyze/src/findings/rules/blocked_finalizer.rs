@@ -61,7 +61,7 @@ fn judge(look: &Look<'_>) -> Judged {
 mod story {
     use crate::findings::tests::story::Made;
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let site = made.site(&["Shop.Lease.Finalize()", "System.Threading.Thread.Sleep(int)"]);
         made.samples(2, 1000, |n| (if f64::from(n) < 1000.0 * x { site } else { 0 }, "external"));
     }

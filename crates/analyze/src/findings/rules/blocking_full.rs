@@ -48,7 +48,7 @@ fn judge(look: &Look<'_>) -> Judged {
 mod story {
     use crate::findings::tests::story::Made;
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
         (1..=20).for_each(|n| made.gc(n, 2, "AllocSmall", if part(n - 1, 20) { "blocking" } else { "background" }))
     }

@@ -103,7 +103,7 @@ mod story {
 
     use crate::findings::tests::story::{Made, allocation};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
         let site = made.site(&["Shop.Totals.Sum()", "System.Text.StringBuilder.Append(char)"]);
         for n in 0..200 {

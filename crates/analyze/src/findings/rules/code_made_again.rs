@@ -58,7 +58,7 @@ mod story {
 
     use crate::findings::tests::story::{MS, Made};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let callsite_id = made.site(&["Shop.Tariff.Price()", "System.Linq.Expressions.Expression.Compile()"]);
         for n in 0..(3000.0 * x) as i64 {
             let start_ts_ns = n * 20 * MS;

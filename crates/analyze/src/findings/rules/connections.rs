@@ -59,7 +59,7 @@ mod story {
 
     use crate::findings::tests::story::{MS, Made};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let callsite_id = made.site(&["Shop.Rates.Ask()", "System.Net.Http.HttpClient.SendAsync()"]);
         for n in 0..400 {
             let row = Activity {

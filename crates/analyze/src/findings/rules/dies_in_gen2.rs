@@ -97,7 +97,7 @@ mod story {
 
     use crate::findings::tests::story::{Made, S};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
         (1..=59).for_each(|n| made.gc(n, if n % 10 == 0 { 2 } else { 1 }, "AllocSmall", "blocking"));
         let site = made.site(&["Shop.Program.Main()", "Shop.Visits.Answer(int)"]);

@@ -90,7 +90,7 @@ mod story {
 
     use crate::findings::tests::story::{Made, S};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let site = made.site(&["Shop.Orders.Read(string)", "System.Runtime.EH.RhThrowEx()"]);
         (0..(x * 10_000.0) as i64).for_each(|n| {
             let row = Exception {

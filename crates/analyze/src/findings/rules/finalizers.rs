@@ -47,7 +47,7 @@ mod story {
 
     use crate::findings::tests::story::{Made, S};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         (1..=30).for_each(|gc_id| {
             let row = Gc {
                 gc_id,

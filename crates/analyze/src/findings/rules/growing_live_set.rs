@@ -127,7 +127,7 @@ mod story {
 
     use crate::findings::tests::story::Made;
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         for gc_id in 1..=12 {
             made.gc(gc_id, 2, "AllocSmall", "background");
             let promoted_bytes = 20_000_000 + (f64::from(gc_id) * x * 10e6) as u64;

@@ -39,7 +39,7 @@ mod story {
 
     use crate::findings::tests::story::Made;
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let row = Gc {
             gc_id: 1,
             process_id: 7,

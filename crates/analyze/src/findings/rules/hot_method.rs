@@ -86,7 +86,7 @@ fn judge(look: &Look<'_>) -> Judged {
 mod story {
     use crate::findings::tests::story::Made;
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         made.trace.processor_count = 2;
         let hot = made.site(&["Shop.Register.Count()"]);
         for thread_id in [1, 2, 3] {

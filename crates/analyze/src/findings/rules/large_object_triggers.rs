@@ -61,7 +61,7 @@ mod story {
 
     use crate::findings::tests::story::{Made, allocation};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
         // Most large objects are of one method, and another one makes the collector run.
         let (draw, load) = (made.site(&["Shop.Pictures.Draw()"]), made.site(&["Shop.Pictures.Load()"]));

@@ -139,7 +139,7 @@ mod story {
 
     use crate::findings::tests::story::{Made, survivors};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         (1..=55).for_each(|n| made.gc(n, if n % 10 == 0 { 2 } else { 0 }, "AllocSmall", "blocking"));
         made.tables.add(&GcHeapStats {
             gc_id: 50,

@@ -62,7 +62,7 @@ mod story {
 
     use crate::findings::tests::story::{Made, S};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let ns = |most: i64| (most as f64 * x) as i64;
         let site = made.site(&["Shop.Stock.Take()", "System.Threading.Monitor.Enter(object)"]);
         (0..60).for_each(|n| {

@@ -64,7 +64,7 @@ mod story {
 
     use crate::findings::tests::story::Made;
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         (1..=5).for_each(|gc_id| {
             made.gc(gc_id, 2, "AllocSmall", "background");
             let row = GcHeapGeneration {

@@ -61,7 +61,7 @@ mod story {
 
     use crate::findings::tests::story::{MS, Made};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         // Ten at least, so that there is a verdict.
         for n in 0..(20 + (x * 4000.0) as u32) {
             let row = Gc {

@@ -48,7 +48,7 @@ fn judge(look: &Look<'_>) -> Judged {
 mod story {
     use crate::findings::tests::story::{MS, Made};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         made.queries((x * 19.0) as i64 + 1, MS);
     }
 }

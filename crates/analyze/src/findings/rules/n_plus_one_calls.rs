@@ -52,7 +52,7 @@ mod story {
 
     use crate::findings::tests::story::{MS, Made};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let site = made.site(&["Shop.Baskets.Load()", "System.Net.Http.HttpClient.SendAsync()"]);
         for parent in 1..=7 {
             for n in 0..=(x * 19.0) as i64 {

@@ -89,7 +89,7 @@ mod story {
 
     use crate::findings::tests::story::{MS, Made, S};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let part = |n: u32, of: u32| f64::from(n) < f64::from(of) * x;
         (1..=40u32).for_each(|n| {
             let row = Gc {

@@ -57,7 +57,7 @@ mod story {
 
     use crate::findings::tests::story::Made;
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         (1..=20).for_each(|gc_id| {
             made.gc(gc_id, 0, "AllocSmall", "blocking");
             let (pinned_survived_bytes, other_survived_bytes) = ((x * 5e6) as u64, 5_000_000);

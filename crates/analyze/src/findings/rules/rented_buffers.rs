@@ -52,7 +52,7 @@ mod story {
 
     use crate::findings::tests::story::{Made, allocation};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let rent = made.site(&["Shop.Stamps.Print()", "System.Buffers.SharedArrayPool`1[System.Byte].Rent(int)"]);
         let other = made.site(&["Shop.Totals.Sum()"]);
         for n in 0..200 {

@@ -59,7 +59,7 @@ mod story {
 
     use crate::findings::tests::story::{MS, Made};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         for n in 0..2000 {
             let duration_ns = if n % 50 == 0 { 300 * MS + n } else { MS };
             let row = Activity {

@@ -58,7 +58,7 @@ fn judge(look: &Look<'_>) -> Judged {
 mod story {
     use crate::findings::tests::story::{Made, S};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         made.queries(3, (2.0 * S as f64 * x) as i64);
     }
 }

@@ -41,7 +41,7 @@ fn judge(look: &Look<'_>) -> Judged {
 mod story {
     use crate::findings::tests::story::{Made, S};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let ns = |most: i64| (most as f64 * x) as i64;
         (1..=40).for_each(|n| made.pause(n, S / 5, if n == 9 { ns(S / 5) } else { 0 }));
     }

@@ -37,7 +37,7 @@ mod story {
 
     use crate::findings::tests::story::{Made, S};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         for n in 0..(x * 20.0) as i64 {
             let row = ThreadPool {
                 ts_ns: n * S,

@@ -56,7 +56,7 @@ mod story {
 
     use crate::findings::tests::story::{MS, Made, S};
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         let site = made.site(&["Shop.Letters.Send()"]);
         for n in 0..(6000.0 * x) as i64 {
             let (thread_id, first_ts_ns) = (100 + n.cast_unsigned(), 2 * S + n * 9 * MS);

@@ -39,7 +39,7 @@ fn judge(look: &Look<'_>) -> Judged {
 mod story {
     use crate::findings::tests::story::Made;
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         made.trace.frame_count = 1000;
         made.trace.named_frame_count = 1000 - (x * 900.0) as u64;
     }

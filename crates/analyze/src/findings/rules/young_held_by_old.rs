@@ -59,7 +59,7 @@ mod story {
 
     use crate::findings::tests::story::Made;
 
-    pub(in crate::findings) fn make(made: &mut Made, x: f64) {
+    pub(crate) fn make(made: &mut Made, x: f64) {
         (1..=20).for_each(|gc_id| {
             made.gc(gc_id, 0, "AllocSmall", "blocking");
             for (root_kind, promoted_bytes) in

@@ -9,19 +9,19 @@ use tracequet_facts::fact::{
 use tracequet_trace::guid::Guid;
 use tracequet_trace::time::Clock;
 
-pub(in crate::findings) const S: i64 = 1_000_000_000;
-pub(in crate::findings) const MS: i64 = 1_000_000;
-pub(in crate::findings) const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+pub(crate) const S: i64 = 1_000_000_000;
+pub(crate) const MS: i64 = 1_000_000;
+pub(crate) const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
 
 /// A recording of a minute of process 7.
-pub(in crate::findings) struct Made {
-    pub(in crate::findings) tables: Tables,
-    pub(in crate::findings) trace: Trace<'static>,
-    pub(in crate::findings) sites: u32,
+pub(crate) struct Made {
+    pub(crate) tables: Tables,
+    pub(crate) trace: Trace<'static>,
+    pub(crate) sites: u32,
 }
 
 impl Made {
-    pub(in crate::findings) fn new() -> Made {
+    pub(crate) fn new() -> Made {
         let clock = Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 };
         let shape = Shape { trace_id: None, signed: false };
         let tables = Tables::new(Selection::default(), clock, 8, shape).unwrap();
@@ -30,14 +30,14 @@ impl Made {
     }
 
     /// The events of a kind were recorded.
-    pub(in crate::findings) fn recorded(&mut self, event_name: &str, keywords: u64, level: u32) {
+    pub(crate) fn recorded(&mut self, event_name: &str, keywords: u64, level: u32) {
         let row =
             EventType { provider_name: RUNTIME, event_name, keywords, level, event_count: 1, ..EventType::default() };
         self.tables.add(&row);
     }
 
     /// A call stack, the outermost frame first. Frames of `Shop` are own.
-    pub(in crate::findings) fn site(&mut self, names: &[&str]) -> u32 {
+    pub(crate) fn site(&mut self, names: &[&str]) -> u32 {
         let (mut parent, mut own) = (0, 0);
         for name in names {
             parent = self.frame(name, parent, &mut own);
@@ -46,7 +46,7 @@ impl Made {
     }
 
     /// Runs one query of a user method `repeats` times in each of seven activities; each takes `duration_ns`.
-    pub(in crate::findings) fn queries(&mut self, repeats: i64, duration_ns: i64) {
+    pub(crate) fn queries(&mut self, repeats: i64, duration_ns: i64) {
         let site = self.site(&["Shop.Baskets.Load()", "Client.Execute()"]);
         for parent in 1..=7 {
             for n in 0..repeats {
@@ -66,7 +66,7 @@ impl Made {
         }
     }
 
-    pub(in crate::findings) fn frame(&mut self, name: &str, parent: u32, own: &mut u32) -> u32 {
+    pub(crate) fn frame(&mut self, name: &str, parent: u32, own: &mut u32) -> u32 {
         self.sites += 1;
         let is_framework = !name.starts_with("Shop.");
         let written_name = name.split('(').next().unwrap();
@@ -86,7 +86,7 @@ impl Made {
     }
 
     /// Two call stacks, which are one as far as their methods are the same.
-    pub(in crate::findings) fn two_sites(&mut self, a: &[&'static str], b: &[&'static str]) -> (u32, u32) {
+    pub(crate) fn two_sites(&mut self, a: &[&'static str], b: &[&'static str]) -> (u32, u32) {
         let equal = a.iter().zip(b).take_while(|(a, b)| a == b).count();
         let first = self.site(a);
         let mut parent = if equal == 0 { 0 } else { first - (a.len() - equal) as u32 };
@@ -101,7 +101,7 @@ impl Made {
     }
 
     /// Samples of a thread, one every 10 ms: call site and kind of each.
-    pub(in crate::findings) fn samples(&mut self, thread_id: u64, count: u32, of: impl Fn(u32) -> (u32, &'static str)) {
+    pub(crate) fn samples(&mut self, thread_id: u64, count: u32, of: impl Fn(u32) -> (u32, &'static str)) {
         for n in 0..count {
             let (callsite_id, kind) = of(n);
             let ts_ns = i64::from(n) * 10 * MS;
@@ -119,7 +119,7 @@ impl Made {
     }
 
     /// The length of the thread pool's queue in each second, of which 100 work items end.
-    pub(in crate::findings) fn queue_counters(&mut self, length: impl Fn(i64) -> f64) {
+    pub(crate) fn queue_counters(&mut self, length: impl Fn(i64) -> f64) {
         for n in 0..60 {
             let counters = [("threadpool-queue-length", length(n)), ("threadpool-completed-items-count", 100.0)];
             for (name, value) in counters {
@@ -138,7 +138,7 @@ impl Made {
         }
     }
 
-    pub(in crate::findings) fn gc(&mut self, gc_id: u32, generation: u8, reason: &'static str, kind: &'static str) {
+    pub(crate) fn gc(&mut self, gc_id: u32, generation: u8, reason: &'static str, kind: &'static str) {
         let row = Gc {
             gc_id,
             process_id: 7,
@@ -152,7 +152,7 @@ impl Made {
         self.tables.add(&row);
     }
 
-    pub(in crate::findings) fn pause(&mut self, gc_id: u32, duration_ns: i64, suspend_ns: i64) {
+    pub(crate) fn pause(&mut self, gc_id: u32, duration_ns: i64, suspend_ns: i64) {
         let start_ts_ns = i64::from(gc_id) * S;
         let row =
             GcPause { gc_id, process_id: 7, kind: "gc", start_ts_ns, duration_ns, suspend_ns, ..GcPause::default() };
@@ -161,7 +161,7 @@ impl Made {
 }
 
 /// The events that a rule needs were recorded, and there is work.
-pub(in crate::findings) fn quiet(made: &mut Made) {
+pub(crate) fn quiet(made: &mut Made) {
     for (name, keywords, level) in [
         ("GCStart", 1, 4),
         ("GCSuspendEEBegin", 1, 4),
@@ -189,7 +189,7 @@ pub(in crate::findings) fn quiet(made: &mut Made) {
     }
 }
 
-pub(in crate::findings) fn allocation(
+pub(crate) fn allocation(
     site: u32,
     source: &'static str,
     type_name: &'static str,
@@ -209,7 +209,7 @@ pub(in crate::findings) fn allocation(
 
 /// Adds two sampled objects a second for 55 seconds, each of which stands for `bytes`. An object lives past the last
 /// full collection, after 50 seconds, where `keeps` holds for its second; the others die after two collections.
-pub(in crate::findings) fn survivors(made: &mut Made, site: u32, bytes: u64, keeps: impl Fn(f64) -> bool) {
+pub(crate) fn survivors(made: &mut Made, site: u32, bytes: u64, keeps: impl Fn(f64) -> bool) {
     for n in 0..110 {
         let second = f64::from(n) / 2.0;
         let is_kept = keeps(second);

@@ -1,11 +1,11 @@
 //! The time of requests: on the processor, in waits, locks, queries and calls of the threads that worked for them, as
 //! the view `request_time` has it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use foldhash::fast::RandomState;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
+use tracequet_trace::map::Map;
 
 use super::work::{Activity, Kind, Work, id_of, query_text};
 use crate::metrics::{Metric, Missing, metrics};
@@ -87,11 +87,11 @@ type Worked = (usize, Vec<(i64, i64)>);
 #[derive(Debug, Default)]
 struct Times {
     /// By process and thread.
-    of_threads: HashMap<(u64, u64), Vec<Worked>, RandomState>,
+    of_threads: Map<(u64, u64), Vec<Worked>>,
     /// The path of the activity of each request.
     paths: Vec<Option<String>>,
     /// Paths of activities that lie in requests, by id.
-    inner: HashMap<String, String, RandomState>,
+    inner: Map<String, String>,
 }
 
 impl Times {
@@ -336,7 +336,7 @@ fn samples(recording: &Recording<'_>, sums: &mut Sums<'_>) -> Result<bool> {
     recording
         .each_recorded::<Rate<'_>>(|row| interval_ns = Some(row.sampling_ns.cast_signed()).filter(|ns| *ns > 0))?;
     // Of each thread the last sample of the runtime.
-    let mut last: HashMap<(u64, u64), (i64, bool), RandomState> = HashMap::default();
+    let mut last: Map<(u64, u64), (i64, bool)> = Map::default();
     let mut has_time = false;
     recording.each_recorded::<Sample<'_>>(|row| {
         let (thread, ts_ns) = ((row.process_id, row.thread_id), row.ts_ns);

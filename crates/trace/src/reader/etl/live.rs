@@ -3,15 +3,12 @@
 //! Unlike a file a session cannot be read twice: a schema holds for the events behind it. The events of the runtime
 //! need none, and an EventSource sends its manifest first.
 
-use std::collections::HashSet;
-
-use foldhash::fast::RandomState;
-
 use super::header::{self, NO_ID};
 use super::prescan::Prescan;
 use super::schemas::Pieces;
 use super::state::EtlState;
 use crate::error::{Problem, Result, Severity};
+use crate::map::Set;
 use crate::reader::{End, Process, TraceInfo, Visitor};
 use crate::source::live::{Live, Next};
 use crate::time::{Clock, FILE_TIME_UNIX_EPOCH};
@@ -45,7 +42,7 @@ pub fn read_live(live: &mut Live, visitor: &mut dyn Visitor) -> Result<End> {
     });
     let mut state = EtlState::new(visitor, Prescan::default(), &clock, None);
     let mut pieces = Pieces::default();
-    let mut met = HashSet::<u32, RandomState>::default();
+    let mut met = Set::<u32>::default();
     let mut found = Vec::new();
     let (mut bytes, mut reported, mut newest, mut late) = (0u64, 0u64, i64::MIN, 0u64);
     let ending = loop {

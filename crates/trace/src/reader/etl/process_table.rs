@@ -6,15 +6,12 @@
 //! Processes and threads that ran all the time are known from the rundown events at the start and the end of the
 //! session. Source: `Process_TypeGroup1` and `Thread_TypeGroup1` of the NT kernel logger's MOF classes.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-
 use super::header::{Head, NO_ID};
 use super::kernel_layouts::KernelLayouts;
 use super::processes;
 use super::subject::{self, Subject};
 use crate::guid::Guid;
+use crate::map::Map;
 use crate::reader::text::TextBudget;
 use crate::reader::{EtwForm, Process, Thread};
 use crate::utf16;
@@ -27,11 +24,11 @@ const MAX_THREADS: usize = 1 << 18;
 pub struct ProcessTable {
     /// Processes, in the order of their first events.
     pub processes: Vec<Process>,
-    by_process: HashMap<u32, Vec<u32>, RandomState>,
+    by_process: Map<u32, Vec<u32>>,
     threads: Vec<ThreadIncarnation>,
-    by_thread: HashMap<u32, Vec<u32>, RandomState>,
+    by_thread: Map<u32, Vec<u32>>,
     /// The process of threads without kernel events, from the headers of the events that they wrote.
-    writers: HashMap<u32, u32, RandomState>,
+    writers: Map<u32, u32>,
     /// Names and command lines.
     pub texts: Texts,
     /// Descriptions of processes and of threads beyond the bounds, which are not kept.

@@ -1,9 +1,6 @@
 //! A recording's descriptions of its own events: provider names, manifests and embedded schemas. They often come after
 //! the events that they describe; the prescan finds them.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use nom::Parser;
 use nom::combinator::verify;
 
@@ -15,6 +12,7 @@ use super::{event_info, items};
 use crate::bytes::{Parsed, u8le, u16le};
 use crate::error::{Problem, Report, Severity};
 use crate::guid::Guid;
+use crate::map::Map;
 use crate::reader::EtwForm;
 
 /// The event of an EventSource that carries a piece of its manifest. Source: `EventSource.cs`, ManifestEnvelope.
@@ -34,11 +32,11 @@ const MAX_SENDERS: usize = 1 << 18;
 /// The descriptions of events in a recording.
 #[derive(Default)]
 pub struct Schemas {
-    names: HashMap<Guid, String, RandomState>,
-    infos: HashMap<(Guid, u32, u16, EtwForm), Vec<u8>, RandomState>,
-    manifests: HashMap<Guid, Vec<EventManifest>, RandomState>,
+    names: Map<Guid, String>,
+    infos: Map<(Guid, u32, u16, EtwForm), Vec<u8>>,
+    manifests: Map<Guid, Vec<EventManifest>>,
     /// Which manifest of its provider a process sent last.
-    by_process: HashMap<(Guid, u32), u32, RandomState>,
+    by_process: Map<(Guid, u32), u32>,
 }
 
 /// Provider, process, major and minor version of a manifest.
@@ -47,8 +45,8 @@ type Sender = (Guid, u32, u8, u8);
 /// EventManifests on their way in: pieces of several processes come interleaved.
 #[derive(Default)]
 pub struct Pieces {
-    open: HashMap<Sender, Vec<Option<Vec<u8>>>, RandomState>,
-    known: HashMap<(Guid, Vec<u8>), u32, RandomState>,
+    open: Map<Sender, Vec<Option<Vec<u8>>>>,
+    known: Map<(Guid, Vec<u8>), u32>,
     bytes: usize,
     full: bool,
 }

@@ -12,11 +12,8 @@
 //! Source: `StackWalk_Event` of the NT kernel logger's MOF classes, `ClrEtwAll.man`; checked on 21,760 stacks of the
 //! kernel and 20,189 of the CLR.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-
-use foldhash::fast::RandomState;
 
 use super::body::Body;
 use super::header::{Head, NO_ID};
@@ -24,6 +21,7 @@ use super::kernel_layouts::KernelLayouts;
 use super::refs::{Key, Part, Ref, Refs};
 use super::subject::{self, STACK_WALK};
 use crate::guid::Guid;
+use crate::map::Map;
 use crate::source::{MappedFile, temporary};
 
 /// Events that are stacks of which note is taken (100 MB); those beyond stay events of their own.
@@ -143,8 +141,8 @@ pub struct StackCollector {
     refs: Vec<Ref>,
     fates: Vec<Fate>,
     /// The last reference to each key that is not defined yet.
-    pending: HashMap<u64, u32, RandomState>,
-    last: HashMap<(u32, usize), Last, RandomState>,
+    pending: Map<u64, u32>,
+    last: Map<(u32, usize), Last>,
     ordinal: Ordinal,
     copies: Option<BufWriter<File>>,
     copied: u64,

@@ -1,9 +1,6 @@
 //! The second walk over all events: hands each to the visitor, with its kind, its thread and its stack.
 
-use std::collections::HashMap;
 use std::ops::{ControlFlow, RangeInclusive};
-
-use foldhash::fast::RandomState;
 
 use super::header::{self, Head, NO_ID};
 use super::items::{self, Items};
@@ -15,6 +12,7 @@ use super::tdh_types::Description;
 use super::tracelogging;
 use crate::error::{Problem, ProblemLog, Severity};
 use crate::guid::Guid;
+use crate::map::Map;
 use crate::reader::text::text_of;
 use crate::reader::{
     EtwForm, EtwLayout, EventType, Field, FieldType, Labels, Layout, RawEvent, Stack, Thread, ThreadIndex, TypeId,
@@ -59,12 +57,12 @@ pub struct EtlState<'v> {
     /// The facts that the first walk found.
     pub known: Prescan,
     file: Option<&'v MappedFile>,
-    types: HashMap<Key, TypeId, RandomState>,
+    types: Map<Key, TypeId>,
     wanted: Vec<bool>,
-    trace_logging: HashMap<Vec<u8>, u32, RandomState>,
+    trace_logging: Map<Vec<u8>, u32>,
     schema_bytes: usize,
     fields: usize,
-    threads: HashMap<Owner, ThreadIndex, RandomState>,
+    threads: Map<Owner, ThreadIndex>,
     /// Threads whose names were left out.
     nameless: u64,
     /// The ticks that have a time, and how many events have none.
@@ -90,12 +88,12 @@ impl<'v> EtlState<'v> {
             visitor,
             known,
             file,
-            types: HashMap::default(),
+            types: Map::default(),
             wanted: Vec::new(),
-            trace_logging: HashMap::default(),
+            trace_logging: Map::default(),
             schema_bytes: 0,
             fields: 0,
-            threads: HashMap::default(),
+            threads: Map::default(),
             nameless: 0,
             times: clock.range(),
             clamped: 0,

@@ -1,9 +1,7 @@
 //! Finds lost events by the sequence numbers of each capturing thread.
 //! Source: `NetTraceFormat.md`, "Event Sequence Numbers".
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
+use crate::map::Map;
 
 /// No more threads than this are followed at a time.
 const MAX_THREADS: usize = 1 << 20;
@@ -11,7 +9,7 @@ const MAX_THREADS: usize = 1 << 20;
 /// The last sequence number seen on each thread, which goes by the id that the file gives it.
 #[derive(Default)]
 pub struct Drops {
-    slots: HashMap<u64, SequenceSlot, RandomState>,
+    slots: Map<u64, SequenceSlot>,
     last: Vec<Option<u32>>,
     /// Time of the last event of each thread.
     ticks: Vec<i64>,

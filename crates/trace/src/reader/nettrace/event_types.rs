@@ -3,12 +3,9 @@
 //! A file can make up ids at the cost of a few bytes each, so everything is bounded; what does not fit is replaced by
 //! one stand-in that says so.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-
 use super::report::Reporter;
 use crate::error::{Problem, Severity};
+use crate::map::Map;
 use crate::reader::text::{TextBudget, text_of};
 use crate::reader::{EventType, Field, Layout, TypeId};
 
@@ -29,11 +26,11 @@ pub struct Overrides {
 /// The kinds of events of one recording.
 #[derive(Default)]
 pub struct EventTypes {
-    by_metadata_id: HashMap<u32, TypeId, RandomState>,
+    by_metadata_id: Map<u32, TypeId>,
     types: Vec<EventType>,
     wanted: Vec<bool>,
-    by_content: HashMap<EventType, TypeId, RandomState>,
-    overridden: HashMap<(TypeId, Overrides), TypeId, RandomState>,
+    by_content: Map<EventType, TypeId>,
+    overridden: Map<(TypeId, Overrides), TypeId>,
 }
 
 impl EventTypes {

@@ -1,13 +1,10 @@
 //! Labels of the events of one region: activity ids (V1 to V5) and label lists (V6).
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-
 use super::event_types::Overrides;
 use super::report::Reporter;
 use crate::error::{Problem, Severity};
 use crate::guid::Guid;
+use crate::map::Map;
 use crate::reader::Labels;
 
 /// Label lists between two sequence points.
@@ -26,7 +23,7 @@ pub struct RegionLabels {
     /// Entry `n` is number `n + 1`.
     labels: Vec<Labels>,
     text: usize,
-    by_list_id: HashMap<u32, (u32, Overrides), RandomState>,
+    by_list_id: Map<u32, (u32, Overrides)>,
 }
 
 impl RegionLabels {

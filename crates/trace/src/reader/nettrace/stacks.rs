@@ -1,12 +1,10 @@
 //! Stacks of the current region by id. They die at every sequence point.
 //! Source: `NetTraceFormat_v5.md`, "StackBlock Object"; `NetTraceFormat.md`, the same section.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use nom::Parser;
 
 use crate::bytes::{ParseError, inner, items, refuse, take, u32le};
+use crate::map::Map;
 use crate::reader::Stack;
 use crate::source::{Chunk, Source};
 
@@ -26,7 +24,7 @@ const MIN_TO_GO_ON: u32 = 16;
 /// on.
 #[derive(Default)]
 pub struct Stacks<'a> {
-    by_id: HashMap<(u32, u32), Entry, RandomState>,
+    by_id: Map<(u32, u32), Entry>,
     chunks: Vec<Chunk<'a>>,
     owned: usize,
     next_key: u32,

@@ -1,11 +1,8 @@
 //! The threads of a recording: by OS id (V1 to V5), or by an index of the file (V6).
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
-
 use super::report::Reporter;
 use crate::error::{Problem, Severity};
+use crate::map::Map;
 use crate::reader::text::TextBudget;
 use crate::reader::{Thread, ThreadIndex};
 
@@ -16,8 +13,8 @@ const MAX_THREADS: usize = 1 << 18;
 #[derive(Default)]
 pub struct Threads {
     threads: Vec<Thread>,
-    by_content: HashMap<Thread, ThreadIndex, RandomState>,
-    by_index: HashMap<u64, ThreadIndex, RandomState>,
+    by_content: Map<Thread, ThreadIndex>,
+    by_index: Map<u64, ThreadIndex>,
     /// The OS process id that the header gives.
     pub default_process: u64,
 }

@@ -4,13 +4,12 @@
 //! the units of the file say about it, and each row that is kept is counted. Of the units only the folder of
 //! compilation is read, which names of files in DWARF 4 are relative to.
 
-use std::collections::HashMap;
-
-use foldhash::fast::RandomState;
 use gimli::{
     AttributeValue, DebugAbbrev, DebugInfo, DebugLine, DebugLineOffset, DebugLineStr, DebugStr, EndianSlice, FileEntry,
     Format, IncompleteLineProgram, LineInstruction, LineProgramHeader, RunTimeEndian, UnitHeader,
 };
+
+use crate::map::Map;
 
 type Bytes<'d> = EndianSlice<'d, RunTimeEndian>;
 
@@ -68,7 +67,7 @@ pub struct ElfLines {
     sequences: Vec<Sequence>,
     rows: Vec<Row>,
     names: Vec<Box<str>>,
-    by_name: HashMap<Box<str>, u32, RandomState>,
+    by_name: Map<Box<str>, u32>,
     name_bytes: usize,
 }
 
@@ -96,7 +95,7 @@ impl ElfLines {
             }
         }
         lines.sequences.sort_by_key(|sequence| sequence.start);
-        lines.by_name = HashMap::default();
+        lines.by_name = Map::default();
         lines
     }
 
@@ -106,7 +105,7 @@ impl ElfLines {
             return Some(());
         }
         // Numbers of the program's files among ours.
-        let mut files: HashMap<u64, u32, RandomState> = HashMap::default();
+        let mut files: Map<u64, u32> = Map::default();
         let mut first = self.rows.len();
         let mut rows = program.rows();
         // Lines that were read before damage are kept.
@@ -260,12 +259,9 @@ fn push(path: &mut String, more: &str) {
 }
 
 /// The folder in which each unit was compiled, by the offset of its line program.
-fn folders<'d>(
-    sections: &Sections<'d>,
-    endian: RunTimeEndian,
-) -> gimli::Result<HashMap<usize, Bytes<'d>, RandomState>> {
+fn folders<'d>(sections: &Sections<'d>, endian: RunTimeEndian) -> gimli::Result<Map<usize, Bytes<'d>>> {
     let (info, str) = (DebugInfo::new(sections.info, endian), DebugStr::new(sections.str, endian));
-    let mut folders = HashMap::default();
+    let mut folders = Map::default();
     let mut units = info.units();
     // Most units of a file that was made to be a burden name the same table.
     let mut last: Option<(usize, gimli::Abbreviations)> = None;

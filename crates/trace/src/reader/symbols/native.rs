@@ -1,12 +1,9 @@
 //! Symbols of native code on this machine: ELF files by their build id (with the feature `native-symbols`), PDBs by
 //! their id and age.
 
-use std::collections::HashMap;
 #[cfg(feature = "native-symbols")]
 use std::path::Path;
 use std::path::PathBuf;
-
-use foldhash::fast::RandomState;
 
 #[cfg(feature = "native-symbols")]
 use super::elf::ElfFile;
@@ -14,6 +11,7 @@ use super::files::{Budget, file_name, is_local, read_file};
 use super::functions::NativePlace;
 use super::native_pdb::NativePdb;
 use crate::guid::Guid;
+use crate::map::Map;
 
 /// First bytes of a PDB.
 const MSF: &[u8] = b"Micr";
@@ -49,8 +47,8 @@ pub enum NativeKey<'m> {
 #[derive(Debug, Default)]
 pub struct NativeFiles {
     #[cfg(feature = "native-symbols")]
-    by_build_id: HashMap<String, Option<ElfFile>, RandomState>,
-    pdbs: HashMap<(Guid, Option<u32>), Option<NativePdb>, RandomState>,
+    by_build_id: Map<String, Option<ElfFile>>,
+    pdbs: Map<(Guid, Option<u32>), Option<NativePdb>>,
 }
 
 impl NativeFiles {

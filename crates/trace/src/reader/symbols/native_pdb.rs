@@ -3,10 +3,8 @@
 //! Sources: the pages on the PDB info stream, the DBI stream, module streams and CodeView records of LLVM's
 //! documentation, and `cvinfo.h` of microsoft/microsoft-pdb.
 
-use std::collections::HashMap;
 use std::fmt;
 
-use foldhash::fast::RandomState;
 use nom::Parser;
 
 use super::decorated::{plain_name, without_token};
@@ -15,6 +13,7 @@ use super::msf::Msf;
 use super::native_lines::Lines;
 use crate::bytes::{Parsed, counted, guid, refuse, take, u8le, u16le, u32le};
 use crate::guid::Guid;
+use crate::map::Map;
 
 /// Streams with fixed numbers.
 const INFO: usize = 1;
@@ -94,7 +93,7 @@ pub struct NativePdb {
     /// Texts that lines refer to.
     names: Vec<u8>,
     /// Lines that were read before, by module.
-    lines: HashMap<u32, Lines, RandomState>,
+    lines: Map<u32, Lines>,
 }
 
 impl fmt::Debug for NativePdb {
@@ -143,7 +142,7 @@ impl NativePdb {
         if let Some(records) = msf.stream(usize::from(dbi.records)) {
             add_public(&mut functions, &records, &sections, &parts);
         }
-        Some(NativePdb { msf, sections, modules: dbi.modules, functions, names, lines: HashMap::default() })
+        Some(NativePdb { msf, sections, modules: dbi.modules, functions, names, lines: Map::default() })
     }
 
     /// Bytes of the file.

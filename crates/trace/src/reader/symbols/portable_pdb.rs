@@ -4,14 +4,12 @@
 //! "Portable PDB" of dotnet/runtime (`#Pdb` stream, tables Document and MethodDebugInformation, blobs of names and
 //! sequence points).
 
-use std::collections::HashMap;
 use std::ops::Range;
-
-use foldhash::fast::RandomState;
 
 use super::pe;
 use crate::bytes::{ParseError, Parsed, fail, guid, inner, refuse, take, u8le, u16le, u32le, u64le};
 use crate::guid::Guid;
+use crate::map::Map;
 
 /// First bytes of a metadata root.
 const SIGNATURE: u32 = 0x424A_5342;
@@ -61,8 +59,8 @@ pub struct PortablePdb {
     documents: Table,
     methods: Table,
     /// Points that were read before, by the method's row; names below by the document's row.
-    points: HashMap<u32, Box<[Point]>, RandomState>,
-    names: HashMap<u32, Box<str>, RandomState>,
+    points: Map<u32, Box<[Point]>>,
+    names: Map<u32, Box<str>>,
     points_left: usize,
     names_left: usize,
 }
@@ -97,8 +95,8 @@ impl PortablePdb {
             wide_blobs,
             documents,
             methods,
-            points: HashMap::default(),
-            names: HashMap::default(),
+            points: Map::default(),
+            names: Map::default(),
             points_left: MAX_POINTS,
             names_left: MAX_NAMES,
         })
@@ -424,8 +422,8 @@ mod tests {
             wide_blobs: false,
             documents: Table { rows: 1, row_size: 8, place: rows },
             methods: Table::default(),
-            points: HashMap::default(),
-            names: HashMap::default(),
+            points: Map::default(),
+            names: Map::default(),
             points_left: MAX_POINTS,
             names_left: MAX_NAMES,
         }

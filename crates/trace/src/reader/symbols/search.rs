@@ -1,9 +1,6 @@
 //! Searches for the symbols of modules on this machine.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-
-use foldhash::fast::RandomState;
 
 use super::files::{Budget, file_name, is_local, read_file};
 use super::functions::NativePlace;
@@ -11,6 +8,7 @@ use super::native::{NativeFiles, NativeModule};
 use super::portable_pdb::PortablePdb;
 use crate::error::{Error, Named, Result};
 use crate::guid::Guid;
+use crate::map::Map;
 
 /// Names of modules without symbols that are remembered.
 const MAX_NAMES: usize = 1 << 10;
@@ -30,7 +28,7 @@ pub struct ManagedModule<'m> {
 #[derive(Debug)]
 pub struct Symbols {
     folders: Vec<PathBuf>,
-    files: HashMap<Guid, Option<PortablePdb>, RandomState>,
+    files: Map<Guid, Option<PortablePdb>>,
     budget: Budget,
     missing: Vec<String>,
     native: NativeFiles,
@@ -46,7 +44,7 @@ impl Symbols {
         }
         Ok(Symbols {
             folders: folders.to_vec(),
-            files: HashMap::default(),
+            files: Map::default(),
             budget: Budget::default(),
             missing: Vec::new(),
             native: NativeFiles::default(),
