@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tracequet::Result;
+use tracequet::analyze::findings::overview::Overview;
 use tracequet::analyze::findings::{Finding, followed, process_names};
 use tracequet::dataset::read;
 use tracequet::report;
@@ -23,6 +24,12 @@ type Recording = (String, String, u64, u64, u64, bool);
 
 /// Trace id, and findings.
 type Explained<'py> = (String, Vec<Bound<'py, PyDict>>);
+
+/// The recordings that are meant: one by its key, or all that could be read.
+fn keys(dataset: &read::Dataset, trace: Option<String>) -> Vec<String> {
+    let read = dataset.recordings().iter().filter(|info| info.status != "failed");
+    trace.map_or_else(|| read.map(|info| info.trace_id.clone()).collect(), |key| vec![key])
+}
 
 /// A finding with the names of the columns of its table, and the name of its process.
 fn named<'py>(py: Python<'py>, finding: &Finding, processes: &BTreeMap<u64, String>) -> PyResult<Bound<'py, PyDict>> {
@@ -87,18 +94,13 @@ impl Dataset {
     fn findings<'py>(&self, py: Python<'py>, trace: Option<String>) -> PyResult<Vec<Explained<'py>>> {
         let dataset = self.0.clone();
         let found = interruptible(py, move |_| {
-            let read = dataset.recordings().iter().filter(|info| info.status != "failed");
-            let keys = match trace {
-                Some(key) => vec![key],
-                None => read.map(|info| info.trace_id.clone()).collect(),
-            };
             let one = |key: String| {
                 let recording = dataset.recording(Some(&key))?;
                 let findings = followed(&recording)?;
                 let processes = process_names(&recording, &findings)?;
                 Ok((recording.info().trace_id.clone(), findings, processes))
             };
-            keys.into_iter().map(one).collect::<Result<Vec<_>>>()
+            keys(&dataset, trace).into_iter().map(one).collect::<Result<Vec<_>>>()
         })?;
         let mut explained = Vec::new();
         for (key, findings, processes) in found {
@@ -106,6 +108,20 @@ impl Dataset {
             explained.push((key, dicts));
         }
         Ok(explained)
+    }
+
+    /// Where time and memory of each recording went: its key, and topics with the own methods that have most of each, as the JSON of
+    /// `explain` has them. Ctrl+C ends it.
+    #[pyo3(signature = (trace = None))]
+    fn summaries(&self, py: Python<'_>, trace: Option<String>) -> PyResult<Vec<(String, String)>> {
+        let dataset = self.0.clone();
+        interruptible(py, move |_| {
+            let one = |key: String| {
+                let recording = dataset.recording(Some(&key))?;
+                Ok((recording.info().trace_id.clone(), Overview::of(&recording)?.json().to_string()))
+            };
+            keys(&dataset, trace).into_iter().map(one).collect::<Result<Vec<_>>>()
+        })
     }
 
     /// A recording as one HTML page. Ctrl+C ends it.

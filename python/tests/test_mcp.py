@@ -97,6 +97,9 @@ def test_an_agent_finds_its_way(root):
     assert [finding["rule"] for finding in explained["findings"]] == [finding.rule for finding in truth]
     assert explained["findings"][0]["sentence"] == truth[0].sentence and "next_step" in explained["findings"][0]
     assert explained["other_rules"]["not_recorded"]
+    (summary,) = explained["summary"].values()
+    (pauses,) = [topic for topic in summary["topics"] if topic["topic"] == "pauses"]
+    assert pauses["text"].startswith("19 GCs, ") and {"topic": "processor", "record": "cpu"} in summary["not_recorded"]
     assert tables["tables"]["gc"].startswith("19 rows. ") and "gc_summary" in tables["views"] and tables["views"]["gc_summary"]
     pause = next(column for column in columns["columns"] if column["name"] == "pause_ns")
     assert pause["unit"] == "ns" and "stopped" in pause["doc"]

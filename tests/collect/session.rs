@@ -1,9 +1,33 @@
 //! `tracequet collect` stores what it asked for: with it no events of a kind mean that there were none.
 
 use crate::support::dataset::Table;
-use crate::support::live::{Folder, Program, each_runtime, run, text};
+use crate::support::live::{self, Folder, Program, each_runtime, ended, run, text, tracequet};
 
 const RUNTIME: &str = "Microsoft-Windows-DotNETRuntime";
+
+/// Start and Stop events of an EventSource are pairs by their activity ids, which `--for requests` records.
+#[test]
+fn starts_and_stops_have_activity_ids_where_they_are_recorded() {
+    for runtime in each_runtime("activity ids").iter().filter(|runtime| !runtime.is_old()) {
+        let folder = Folder::new();
+        let recorded = |name: &str, more: &[&str]| {
+            let out = folder.text(name);
+            let program = live::command(runtime, &["subjects"]);
+            let mut command = tracequet(&["collect", "--providers", "Tracequet-Subjects", "-o", &out]);
+            command.args(more).arg("--").arg(program.get_program()).args(program.get_args());
+            let output = ended(command.spawn().expect("it starts"), "launch");
+            assert_eq!(output.status.code(), Some(0), "{}: {}", runtime.name, text(&output));
+            let table = |table: &str| Table::open(&folder.path(name).join(format!("{table}.parquet")));
+            let naps = table("activity").texts("name").iter().filter(|name| *name == "Nap").count();
+            let messages = table("diagnostic").texts("message");
+            (naps, messages.into_iter().find(|message| message.contains("TplEventSource:0x80")))
+        };
+        let (naps, told) = recorded("without", &[]);
+        assert!(naps == 0 && told.is_some_and(|told| told.contains("Tracequet-Subjects/Nap")), "{}", runtime.name);
+        let (naps, told) = recorded("with", &["--for", "requests"]);
+        assert!(naps > 2 && told.is_none(), "{}: {naps} naps, {told:?}", runtime.name);
+    }
+}
 
 #[test]
 fn what_was_asked_for_says_what_no_events_mean() {

@@ -157,6 +157,33 @@ fn what_ran_for_a_task_is_as_long_as_the_task_ran() {
     }
 }
 
+/// An EventSource whose events have one number writes nothing but that: the only trace of 100 events.
+#[test]
+fn an_event_source_that_lost_its_events_is_named() {
+    let test = "an_event_source_that_lost_its_events_is_named";
+    let Some(folder) = shared_folder(test, "fourth/sources") else { return };
+    let input = folder.join("es.nettrace");
+    let said = "My-Broken-Source: ERROR: Exception in Command Processing for EventSource My-Broken-Source: Event ChunkLoadEnd has \
+                ID 3 which is already in use.";
+    let told_all = |arguments: &[&str]| told(arguments).split_whitespace().collect::<Vec<_>>().join(" ");
+    let input_name = input.to_str().unwrap();
+    assert!(told_all(&["inspect", input_name]).contains(said));
+    let explained = told_all(&["explain", input_name]);
+    assert!(explained.contains("event_source_faults: EventSources could not write their events"), "{explained}");
+    assert!(explained.contains(said), "{explained}");
+    let dataset = Dataset::of(&input);
+    let diagnostics = dataset.table("diagnostic");
+    assert_eq!(
+        (diagnostics.texts("code")[0].as_str(), diagnostics.texts("message")[0].as_str()),
+        ("event_source_fault", said)
+    );
+    // .NET Core 3.1 does not describe the field of the event.
+    let old = Dataset::of(&Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/events-3.1.nettrace"));
+    let messages = old.table("diagnostic").texts("message");
+    let refused = "Tracequet-Churn-Described: EventSourceException while processing event \"Refused\"";
+    assert!(messages.iter().any(|message| message.starts_with(refused)), "{messages:#?}");
+}
+
 /// Wrappers of COM objects have names in brackets, as groups of roots have. The address of one is no part of its type.
 #[test]
 fn wrappers_of_com_are_types_of_a_heap_dump() {

@@ -49,6 +49,7 @@ use input::{Handler, Input, ShortRows, Traits};
 use pairs::{Marking, Pairs};
 pub use problem_summary::ProblemSummary;
 use shared::Shared;
+pub use sources::event_sources::{SOURCE_FAULT, SourceFaults};
 pub use totals::{FrameCounts, Totals};
 use tracker::{Cut, Dropped, Tracker};
 
@@ -165,6 +166,7 @@ trackers! {
     counters: sources::counters::Counters,
     activities: sources::activities::Activities,
     logs: sources::logs::Logs,
+    source_faults: sources::event_sources::SourceFaults,
     async_tasks: sources::async_tasks::AsyncTasks,
     processes: processes::Processes,
 }

@@ -115,19 +115,26 @@ class Server:
         return _paged(found, {"recordings": recordings}, offset, MOST_LISTED)
 
     def explain(self, path: str, trace: str = "", all: bool = False, offset: int = 0) -> Dict[str, Any]:
-        """What is wrong in a recording or dataset, the most important first: each finding has a title and a sentence,
+        """What is wrong in a recording or dataset: summary says where time and memory went, with the own methods that have
+        most; then the findings, the most important first, each with a title and a sentence,
         where it is (user method, subject), the advice what to change, the query that gives its rows (for the tool sql),
         and a command that shows more. all: also rules that find nothing, or could not be judged. trace: only the
         recording with this trace_id of a dataset."""
         with self._dataset(self._resolved(path)) as dataset:
-            rows = _findings.of(_tracequet.Dataset(dataset).findings(trace or None))
+            reader = _tracequet.Dataset(dataset)
+            rows = _findings.of(reader.findings(trace or None))
+            # The pages behind the first one have findings alone.
+            summaries = reader.summaries(trace or None) if offset <= 0 and len(reader.recordings()) <= MOST_LISTED else []
         wanted = [row for row in rows if all or row.verdict in ("warning", "info")]
         page = [{key: value for key, value in row._asdict().items() if value is not None} for row in wanted]
         others: Dict[str, List[str]] = {}
         for row in rows:
             if row.verdict not in ("warning", "info") and row.rule not in others.setdefault(row.verdict, []):
                 others[row.verdict].append(row.rule)
-        return _paged({"other_rules": _shortened(others)}, {"findings": page}, max(offset, 0), 20)
+        found: Dict[str, Any] = {"other_rules": _shortened(others)}
+        if summaries:
+            found["summary"] = {key: _shortened(json.loads(summary)) for key, summary in summaries}
+        return _paged(found, {"findings": page}, max(offset, 0), 20)
 
     def schema(self, path: str, name: str = "", offset: int = 0) -> Dict[str, Any]:
         """The tables and views of a recording or dataset with what a row is; with a name the columns of that table or

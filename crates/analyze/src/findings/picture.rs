@@ -6,6 +6,7 @@ use arrow_array::RecordBatch;
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::rows::{Row, rows_of};
 use tracequet_dataset::table::schema;
+use tracequet_facts::SOURCE_FAULT;
 
 use super::collections::Collections;
 use super::queries::{Queries, Statement};
@@ -43,6 +44,9 @@ const DYNAMIC: &str = "dynamicClass";
 /// Threads that are there by then were there before.
 const START_NS: i64 = 1_000_000_000;
 
+/// Reports of EventSources that are remembered.
+const MOST_FAULTS: usize = 256;
+
 /// Bytes of texts that are remembered.
 const MOST_TEXT: usize = 16 << 20;
 
@@ -58,6 +62,9 @@ pub(super) struct Picture {
     pub(super) frames: u64,
     pub(super) named_frames: u64,
     pub(super) processors: u64,
+    /// Different reports of EventSources that events of theirs are missing, and how many there are.
+    pub(super) source_faults: Vec<String>,
+    pub(super) source_fault_events: u64,
     /// Time between two samples of a kernel; 0 when it was not recorded.
     pub(super) sampling_ns: u64,
     pub(super) needs: Needs,
@@ -199,6 +206,10 @@ tracequet_dataset::row! {
 }
 
 tracequet_dataset::row! {
+    struct Diagnosed of diagnostic { code, message, count }
+}
+
+tracequet_dataset::row! {
     struct Sampled of allocation {
         process_id, callsite_id, source, allocation_bytes, heap_kind, type_id, type_name, object_id
     }
@@ -289,6 +300,7 @@ macro_rules! by_process {
 
 const SUMMED: &[Summed] = &[
     summed!(Recorded, recorded),
+    summed!(Diagnosed, diagnosed),
     summed!(Sampled, sampled),
     summed!(Exception, exception),
     summed!(Collection, collection),
@@ -325,6 +337,8 @@ impl Picture {
             frames: 0,
             named_frames: 0,
             processors: 0,
+            source_faults: Vec::new(),
+            source_fault_events: 0,
             sampling_ns: 0,
             needs: needs()?,
             types: TypeNames::default(),
@@ -368,6 +382,15 @@ impl Picture {
         (self.events, self.dropped) = (row.event_count, row.dropped_event_count);
         (self.frames, self.named_frames) = (row.frame_count, row.named_frame_count);
         (self.processors, self.sampling_ns) = (row.processor_count, row.sampling_ns);
+    }
+
+    fn diagnosed(&mut self, row: &Diagnosed<'_>) {
+        if row.code == SOURCE_FAULT {
+            self.source_fault_events = self.source_fault_events.saturating_add(row.count);
+            if self.source_faults.len() < MOST_FAULTS {
+                self.source_faults.push(row.message.to_owned());
+            }
+        }
     }
 
     fn sampled(&mut self, row: &Sampled<'_>) {

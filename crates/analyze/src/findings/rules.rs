@@ -10,6 +10,7 @@ mod code_made_again;
 mod connections;
 mod datas_cost;
 mod dies_in_gen2;
+mod event_source_faults;
 mod exceptions;
 mod finalizers;
 mod gen1_survival;
@@ -99,5 +100,6 @@ pub(super) const RULES: &[&Rule] = &[
     &jit_time::RULE,
     &requests_in_pauses::RULE,
     &lost_events::RULE,
+    &event_source_faults::RULE,
     &unnamed_frames::RULE,
 ];

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use tracequet_dataset::error::{Error, Result};
-use tracequet_facts::ProblemSummary;
+use tracequet_facts::{ProblemSummary, SourceFaults};
 use tracequet_trace::error::Problem;
 use tracequet_trace::event::{Decoding, Event, EventInfo, EventVisitor, Resolver};
 use tracequet_trace::reader::etl::{Describes, EventManifests};
@@ -35,6 +35,7 @@ pub(super) fn inspect(
         process: ProcessInfo::default(),
         marks: GcMarks::default(),
         problems: Vec::new(),
+        faults: SourceFaults::default(),
         progress,
     };
     let end = reader::read(input, Order::File, &mut Resolver::new(&mut counter).with_manifests(manifests))?;
@@ -61,6 +62,7 @@ struct Details {
 enum Watch {
     Collection(EventShape),
     Process,
+    SourceFault,
 }
 
 struct Counter<'p> {
@@ -76,6 +78,7 @@ struct Counter<'p> {
     process: ProcessInfo,
     marks: GcMarks,
     problems: Vec<ProblemSummary>,
+    faults: SourceFaults,
     progress: &'p mut dyn FnMut(u64, Option<u64>),
     total: Option<u64>,
 }
@@ -111,7 +114,8 @@ impl EventVisitor for Counter<'_> {
         };
         let watch = match EventShape::new(info) {
             Some(shape) => Some(Watch::Collection(shape)),
-            None => process::describes_process(info).then_some(Watch::Process),
+            None if process::describes_process(info) => Some(Watch::Process),
+            None => SourceFaults::are_in(info).then_some(Watch::SourceFault),
         };
         self.kinds.push(Kind { events: 0, payload_bytes: 0, watched: watch.is_some() });
         self.details.push(Details { count, no_fields, watch });
@@ -145,6 +149,7 @@ impl EventVisitor for Counter<'_> {
         match self.details.get(event.raw.event_type.0 as usize).and_then(|d| d.watch.as_ref()) {
             Some(Watch::Collection(shape)) => self.marks.add(shape, event.raw, event.thread.process()),
             Some(Watch::Process) => self.process.learn(event),
+            Some(Watch::SourceFault) => self.faults.add(event),
             None => {}
         }
         ControlFlow::Continue(())
@@ -196,6 +201,7 @@ impl Counter<'_> {
         event_types.sort_by_key(|e| std::cmp::Reverse(e.events));
         threads.sort_by_key(|t| std::cmp::Reverse(t.events));
         let mut problems = self.problems;
+        self.faults.problems().for_each(|problem| ProblemSummary::note(&mut problems, &(&problem).into()));
         problems.sort_by_key(|p| p.code);
         let time = |ticks| if events > 0 { info.clock.since_start(ticks) } else { None };
         Ok(Inspection {

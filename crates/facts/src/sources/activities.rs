@@ -2,6 +2,7 @@
 
 use std::borrow::Borrow;
 
+use tracequet_trace::error::{Problem, Severity, beginning};
 use tracequet_trace::event::value::Value;
 use tracequet_trace::event::{Decoding, EventInfo};
 use tracequet_trace::time::{file_time_to_utc_us, format_utc};
@@ -60,13 +61,48 @@ const KEPT: &[&str] = &[
 /// Pairs that hold the tags of an activity as text, by the names that its properties have.
 const TAGS: &[&str] = &["Tags", "TagObjects", "ActivityTags"];
 
-/// Bytes of the fields of a start as JSON, at most.
+/// Bytes of the fields of a start as JSON, at most, and of a name in a message.
 const MAX_JSON: usize = 4096;
+const MAX_NAME: usize = 200;
 
 /// The open work.
 #[derive(Debug, Default)]
 pub struct Activities {
     open: OpenWork,
+    without_ids: WithoutIds,
+}
+
+/// Starts that are no rows, since nothing says which stop is theirs.
+#[derive(Debug, Default)]
+struct WithoutIds {
+    count: u64,
+    /// Provider and work of the first one, and its place.
+    first: Option<(String, u64)>,
+    /// Whether other starts have activity ids: then these were recorded, and some work has none.
+    others_have: bool,
+}
+
+impl WithoutIds {
+    fn add(&mut self, event: WorkEvent, input: &Input<'_>) {
+        let info = input.event.info;
+        // Those of Windows itself have no activity ids, whatever is recorded.
+        if info.provider.starts_with("Microsoft-Windows-") {
+            return;
+        }
+        self.count += 1;
+        let name =
+            || format!("{}/{}", beginning(&info.provider, MAX_NAME), beginning(event.work_name(&info.name), MAX_NAME));
+        self.first.get_or_insert_with(|| (name(), input.offset()));
+    }
+
+    fn report(&self, sink: &mut impl FactSink) {
+        let Some((name, offset)) = self.first.as_ref().filter(|_| !self.others_have) else { return };
+        let message = format!(
+            "Start events without an activity id are not in the table activity, the first of {name}: activity ids are recorded \
+             with System.Threading.Tasks.TplEventSource:0x80"
+        );
+        sink.problem(&Problem::new(Severity::Info, "starts_without_ids", *offset, message).count(self.count));
+    }
 }
 
 impl Activities {
@@ -84,8 +120,9 @@ impl Activities {
         let key = key(input, event.kind);
         match event.step {
             // No stop can be known to be its own: an event of some thing, not work.
-            Step::Start if key.2.is_none() && ids.is_empty() => {}
+            Step::Start if key.2.is_none() && ids.is_empty() => self.without_ids.add(event, input),
             Step::Start => {
+                self.without_ids.others_have |= !key.2.is_none();
                 let info = input.event.info;
                 let names = || (info.provider.clone(), event.work_name(&info.name).to_owned());
                 self.open.names.add(event.kind, names);
@@ -248,6 +285,10 @@ impl Tracker for Activities {
 
     fn cut(&mut self, cut: &Cut, sink: &mut impl FactSink) {
         self.open.forget(cut.process, cut.is_lost(), sink);
+    }
+
+    fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
+        self.without_ids.report(sink);
     }
 
     fn dropped(&self) -> Vec<Dropped> {

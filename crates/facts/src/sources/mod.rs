@@ -5,6 +5,7 @@ mod async_buffer;
 pub mod async_tasks;
 pub mod counters;
 mod diagnostic_source;
+pub mod event_sources;
 pub mod logs;
 mod open_work;
 mod outcome;
