@@ -141,7 +141,7 @@ fn asked<T>(
     args: &LifetimesArgs,
     answer: impl FnOnce(&Recording<'_>, &dyn Fn(&str) -> bool) -> anyhow::Result<T>,
 ) -> anyhow::Result<(T, bool)> {
-    let tables: Vec<&str> = TABLES.into_iter().chain(NAMES).collect();
+    let tables: Vec<&str> = TABLES.into_iter().chain(NAMES).chain(["allocation_lifetime"]).collect();
     let opened = opened::open(input, &tables, &args.asked, args.asked.request().unhashed(true))?;
     let recording = opened.dataset.recording(args.asked.trace())?;
     let pattern = args.type_name.as_deref().unwrap_or_default().to_lowercase();

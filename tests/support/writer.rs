@@ -28,6 +28,8 @@ pub enum Type {
     EmptyObject,
     Int,
     Long,
+    /// Numbers of eight bytes with their number before them.
+    Longs,
     String,
     /// An unsigned LEB128 number (V6 only).
     VarUint,
@@ -174,6 +176,7 @@ impl Writer {
                     Type::EmptyObject => vec![1, 0, 0],
                     Type::Int => vec![9],
                     Type::Long => vec![12],
+                    Type::Longs => vec![19, 12],
                     Type::String => vec![18],
                     Type::VarUint => vec![21],
                 });
@@ -198,7 +201,7 @@ impl Writer {
             payload.extend(match kind {
                 Type::Byte => vec![6, 0, 0, 0],
                 Type::Int => vec![9, 0, 0, 0],
-                Type::Bytes | Type::VarUint => panic!("V4 describes no {kind:?}"),
+                Type::Bytes | Type::Longs | Type::VarUint => panic!("V4 describes no {kind:?}"),
                 Type::EmptyObject => vec![1, 0, 0, 0, 0, 0, 0, 0],
                 Type::Long => vec![12, 0, 0, 0],
                 Type::String => vec![18, 0, 0, 0],

@@ -17,3 +17,4 @@ mod spans;
 mod subjects;
 mod tasks;
 mod thread_activity;
+mod traced_objects;

@@ -136,6 +136,7 @@ trackers! {
     handles: gc::handles::Handles,
     finalizers: gc::finalizers::Finalizers,
     allocations: gc::allocations::Allocations,
+    traced_objects: gc::traced_objects::TracedObjects,
     profiler_events: gc::profiler_events::ProfilerEvents,
     types: code::bulk_types::BulkTypes,
     methods: code::methods::Methods,

@@ -138,7 +138,7 @@ impl EventLayout {
         if cut > 0 {
             let plan = Arc::make_mut(plan);
             plan.fields.truncate(kept);
-            plan.narrow_booleans = None;
+            plan.otherwise.clear();
         }
         cut
     }

@@ -30,6 +30,7 @@ pub mod runtimes;
 pub mod sorted_runs;
 pub mod spill_queue;
 pub mod survival;
+pub mod traced_objects;
 pub mod tracked;
 pub mod tuning;
 pub mod version_pairs;

@@ -97,9 +97,10 @@ struct Short;
 
 /// Decodes `payload` into `columns`, one per field of the plan that is no padding.
 pub fn decode<C: Column>(plan: &Plan, payload: &[u8], columns: &mut [C]) -> Fit {
-    let fields = match &plan.narrow_booleans {
-        Some(narrow) if !fits(&plan.fields, payload) && fits(narrow, payload) => narrow,
-        _ => &plan.fields,
+    let fields = match plan.otherwise.as_slice() {
+        [] => &plan.fields,
+        _ if fits(&plan.fields, payload) => &plan.fields,
+        others => others.iter().find(|fields| fits(fields, payload)).unwrap_or(&plan.fields),
     };
     let mut walk = Walk::new(payload);
     let mut short = None;

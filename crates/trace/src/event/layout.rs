@@ -28,7 +28,7 @@ pub fn compile(fields: &[String], pointer_size: u8) -> Result<Plan, String> {
         compiler.field(&syntax::parse_field(text)?)?;
     }
     let fields = compiler.scopes.pop().unwrap_or_default();
-    Ok(Plan { fields, slots: usize::from(compiler.slots), narrow_booleans: None })
+    Ok(Plan { fields, slots: usize::from(compiler.slots), otherwise: Vec::new() })
 }
 
 /// The name of the value map behind a field, if it has one.

@@ -12,9 +12,9 @@ pub struct Plan {
     pub fields: Vec<PlanField>,
     /// The number of fields that are remembered as element counts of later ones.
     pub slots: usize,
-    /// The fields with one-byte booleans. `EventSource.Write` writes those while its metadata says four bytes;
-    /// only the exact fit of a payload shows.
-    pub narrow_booleans: Option<Vec<PlanField>>,
+    /// Other readings of the same fields, for writers whose payloads are not as they describe them. The first one that takes exactly the
+    /// whole payload holds where `fields` do not.
+    pub otherwise: Vec<Vec<PlanField>>,
 }
 
 /// A field of a plan.
@@ -111,17 +111,19 @@ impl Plan {
         };
         let compile = |narrow: bool| {
             let mut context = Described { narrow_booleans: narrow, counted_utf8, slots: 0 };
-            (context.fields(inner), usize::from(context.slots))
+            (context.fields(inner), context)
         };
-        let (fields, slots) = compile(false);
-        let narrow = has_boolean(inner).then(|| compile(true).0);
-        Plan { fields, slots, narrow_booleans: narrow }
+        let (mut fields, mut context) = compile(false);
+        // `EventSource.Write` writes booleans of one byte while its metadata says four.
+        let mut otherwise: Vec<_> = has_boolean(inner).then(|| compile(true).0).into_iter().collect();
+        otherwise.extend(context.counted_before(inner, &mut fields));
+        Plan { fields, slots: usize::from(context.slots), otherwise }
     }
 
     /// Lets text that comes last end with the payload, as events of ETW do. Source: the remarks on
     /// `TdhFormatProperty`; HTTP.sys writes its URLs so.
     pub fn with_open_end(mut self) -> Plan {
-        for fields in std::iter::once(&mut self.fields).chain(&mut self.narrow_booleans) {
+        for fields in std::iter::once(&mut self.fields).chain(&mut self.otherwise) {
             if let Some(PlanField { node: node @ Node::Utf16Z, .. }) = fields.last_mut() {
                 *node = Node::Utf16Tail;
             }
@@ -165,6 +167,28 @@ impl Described {
             }
         }
         out
+    }
+
+    /// The fields with arrays that have no count of their own but that of the field before, as profilers write events that they define
+    /// themselves (Visual Studio's allocation profiler). Without such an array nothing.
+    fn counted_before(&mut self, described: &[Field], fields: &mut [PlanField]) -> Option<Vec<PlanField>> {
+        let mut counted = Vec::new();
+        for (index, field) in described.iter().enumerate() {
+            let before = index.checked_sub(1);
+            if let (FieldType::Array(element), Some(before)) = (&field.kind, before)
+                && let count = self.slot(fields, before)
+                && count != Count::Slot(u8::MAX)
+            {
+                counted.push((index, self.list(count, element, fields)));
+            }
+        }
+        let mut out = fields.to_vec();
+        let is_any = !counted.is_empty();
+        for (index, node) in counted {
+            let mut of_values = out.iter_mut().filter(|field| !matches!(field.node, Node::Text(..)));
+            of_values.nth(index)?.node = node;
+        }
+        is_any.then_some(out)
     }
 
     /// The slot of an earlier field. Without one (no such field, or no slot left) the value counts as cut off.

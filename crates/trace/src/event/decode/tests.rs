@@ -1,13 +1,14 @@
-//! Tests lists of strings against a search unit by unit.
+//! Lists of strings against a search unit by unit, and arrays without a count.
 
 use super::super::value::{Value, ValueColumn};
 use super::*;
+use crate::reader::{Field, FieldType};
 
 /// A number of strings for each element, with the number of elements in the first two bytes.
 fn plan(strings: usize) -> Plan {
     let field = |node| PlanField { name: String::new(), node, slot: None };
     let element = Node::Struct(std::iter::repeat_with(|| field(Node::Utf16Z)).take(strings).collect());
-    Plan { fields: vec![field(Node::List(Count::U16, Box::new(element)))], slots: 0, narrow_booleans: None }
+    Plan { fields: vec![field(Node::List(Count::U16, Box::new(element)))], slots: 0, otherwise: Vec::new() }
 }
 
 /// The whole elements, and whether all are.
@@ -63,4 +64,25 @@ fn lists_of_strings_keep_their_whole_elements_wherever_they_are_cut() {
             }
         }
     }
+}
+
+/// An array is read by the count of its own, by that of the field before it where only that takes the whole payload, and else as described.
+#[test]
+fn an_array_without_a_count_has_that_of_the_field_before() {
+    let array = FieldType::Array(Box::new(FieldType::U32));
+    let fields = [Field::new("Count", FieldType::U32), Field::new("Values", array)];
+    let plan = Plan::described(&fields, "Test");
+    let decoded = |payload: &[u8]| {
+        let mut columns = ValueColumn::for_fields(&plan.fields);
+        let fit = decode(&plan, payload, &mut columns);
+        let values: Vec<u64> = columns[1].value().as_list().iter().filter_map(Value::as_u64).collect();
+        (values, fit.is_exact())
+    };
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let own = [&words(&[9])[..], &[2, 0], &words(&[7, 8])].concat();
+    assert_eq!(decoded(&own), (vec![7, 8], true));
+    assert_eq!(decoded(&words(&[3, 0x10002, 5, 6])), (vec![0x10002, 5, 6], true));
+    // Neither takes all.
+    assert!(!decoded(&words(&[4, 0x10002, 5, 6])).1);
+    assert_eq!(decoded(&words(&[0])), (vec![], true));
 }
