@@ -3,15 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use tracequet_trace::error::{Problem, Severity, beginning};
+use tracequet_trace::error::beginning;
 use tracequet_trace::event::value::Value;
 use tracequet_trace::event::{Event, EventInfo};
 use tracequet_trace::utf16;
 
-use crate::fact::FactSink;
-use crate::input::{self, Input, Needs, ProviderEvents};
-use crate::shared::Shared;
-use crate::tracker::Tracker;
+use crate::prelude::*;
 
 /// The code of their problems.
 pub const SOURCE_FAULT: &str = "event_source_fault";

@@ -1,10 +1,6 @@
 //! EventSources report that they cannot be enabled, or cannot write an event.
 
-use crate::findings::closer;
-use crate::findings::rule::{Evidence, Example, Figure, Judged, Look, Rule};
-use crate::findings::verdict::Verdict;
-use crate::findings::words;
-use tracequet_facts::SOURCE_FAULT;
+use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "event_source_faults",
@@ -23,9 +19,10 @@ pub(super) const RULE: Rule = Rule {
     closer: closer::INSPECT,
     of_recording: true,
     evidence: Evidence { sections: &["losses"], sort: None },
+    query: "SELECT message, count FROM diagnostic WHERE {recording} AND code = 'event_source_fault' LIMIT 20",
     example: Example { unrecorded: None, ..Example::of("habits/parcels", "habits/parcels-clean", Verdict::Warning) },
     #[cfg(test)]
-    story,
+    story: story::make,
     judge,
     ..Rule::DEFAULT
 };
@@ -38,24 +35,26 @@ fn judge(look: &Look<'_>) -> Judged {
         1 => format!("An EventSource reports that events of its own are missing. {first}"),
         several => format!("EventSources report in {several} ways that events of their own are missing. {first}"),
     };
-    let evidence =
-        format!("SELECT message, count FROM diagnostic WHERE {} AND code = '{SOURCE_FAULT}' LIMIT 20", look.of_trace);
-    Figure { value: faults.len() as f64, rows, sentence, evidence, ..Figure::default() }.into()
+    Figure { value: faults.len() as f64, rows, sentence, ..Figure::default() }.into()
 }
 
-/// The defect in a made recording: `x` is how much of it, from 0 (none) to 1 (more than the limit of a warning).
 #[cfg(test)]
-fn story(made: &mut crate::findings::story::Made, x: f64) {
+mod story {
+    use tracequet_facts::SOURCE_FAULT;
     use tracequet_facts::fact::{Diagnostic, FactSink};
 
-    let texts = ["Shop-Orders: ERROR: Event Packed has ID 3 which is already in use.", "Shop-Orders: Ignoring it"];
-    for message in texts.iter().take((x * 2.0) as usize) {
-        made.tables.add(&Diagnostic {
-            severity: "info",
-            code: SOURCE_FAULT,
-            message,
-            count: 1,
-            ..Diagnostic::default()
-        });
+    use crate::findings::tests::story::Made;
+
+    pub(crate) fn make(made: &mut Made, x: f64) {
+        let texts = ["Shop-Orders: ERROR: Event Packed has ID 3 which is already in use.", "Shop-Orders: Ignoring it"];
+        for message in texts.iter().take((x * 2.0) as usize) {
+            made.tables.add(&Diagnostic {
+                severity: "info",
+                code: SOURCE_FAULT,
+                message,
+                count: 1,
+                ..Diagnostic::default()
+            });
+        }
     }
 }
