@@ -153,10 +153,6 @@ impl TracedObjects {
         }
         let size = input.number("Size");
         let row = AllocationLifetime {
-            ts_ns: input.ts_ns(),
-            process_id: input.process_id(),
-            thread_id: input.thread_id(),
-            callsite_id: input.callsite_id,
             activity_id: input.event.raw.labels.activity_id,
             type_id,
             source: "object",
@@ -166,14 +162,10 @@ impl TracedObjects {
             fate: "unknown",
             unknown_reason: Some("not_collected"),
             last_alive_ts_ns: input.ts_ns(),
-            ..AllocationLifetime::default()
+            ..input.row()
         };
         shared.callsites.allocates((input.callsite_id, input.process_id(), type_id));
         sink.add(&Allocation {
-            ts_ns: row.ts_ns,
-            process_id: row.process_id,
-            thread_id: row.thread_id,
-            callsite_id: row.callsite_id,
             activity_id: row.activity_id,
             source: row.source,
             allocation_bytes: Some(size),
@@ -181,7 +173,7 @@ impl TracedObjects {
             type_id,
             type_name: name.as_deref(),
             object_size_bytes: Some(size),
-            ..Allocation::default()
+            ..input.row()
         });
         let born = self.collections.get(&process).map_or(0, Vec::len);
         if self.objects.len() < MAX_OBJECTS {
