@@ -1,19 +1,14 @@
 //! `tracequet check`: holds runs against rules.
 
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
 
-use clap::Args;
-use tracequet::Error;
 use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check, follow, steps};
-use tracequet::analyze::present::Answer;
 use tracequet::analyze::rules;
 use tracequet::report::{TABLES, page_of};
 
-use super::answer::FormatArgs;
 use super::check_history::Shown;
 use super::check_report::{self, Checked, MAX_MARKDOWN};
-use super::output::{Outcome, print_note};
+use super::prelude::*;
 use super::stats::Source;
 use super::terminal::ColorArg;
 use super::text::clean;

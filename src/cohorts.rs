@@ -1,17 +1,12 @@
 //! `tracequet cohorts`: how many of the bytes of each collection are alive after each later one.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 
-use clap::Args;
 use tracequet::analyze::cohort::{CohortRow, TABLES, UNKNOWN_BIRTH, cohorts};
+use tracequet::analyze::present::Format;
 use tracequet::analyze::present::units::size;
-use tracequet::analyze::present::{Answer, Cell, Column, Document, Format, Table, numbers, words};
 
-use super::answer::FormatArgs;
-use super::asked::AskedArgs;
-use super::opened;
-use super::output::Outcome;
+use super::prelude::*;
 
 /// Examples of the command line.
 pub const EXAMPLES: &str = "\

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
+use tracequet::Result;
 use tracequet::trace::source::diagnostics::{ProviderText, parse_provider_texts};
 use tracequet::trace::source::live::{Live, Provider, Request};
-use tracequet::{Error, Result};
 
 use super::args::CollectArgs;
 use super::convert::{output, print};
 use super::live;
-use super::output::Outcome;
+use super::prelude::*;
 use super::progress::Bar;
 use super::values::provider_id;
 

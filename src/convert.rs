@@ -2,15 +2,13 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::path::{Path, PathBuf};
 
-use tracequet::Error;
 use tracequet::trace::error::Severity;
 use tracequet::{Compression, Convert, DatasetLayout, Format, InputSummary, Step, Summary, convert_each, expand};
 
 use super::args::{ConvertArgs, OutputArgs};
 use super::conversion_bar::ConversionBar;
-use super::output::{Outcome, print_note, print_result};
+use super::prelude::*;
 use super::text::{clean, count, counted, duration, problem, size};
 use super::{interrupt, json};
 

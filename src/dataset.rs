@@ -2,17 +2,13 @@
 //! repair.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
-use tracequet::Error;
+use clap::Subcommand;
 use tracequet::analyze::present::units::count;
-use tracequet::analyze::present::{Cell, Column, Table, clean, numbers, table, words};
 use tracequet::dataset::read::{Dataset, Found, TableFile, What};
 
-use super::answer::FormatArgs;
-use super::output::{Outcome, print_note, print_result};
+use super::prelude::*;
 use super::stored::{self, OpenDataset};
 
 pub const EXAMPLES: &str = "\

@@ -1,19 +1,13 @@
 //! `tracequet diff`: what changed between recordings.
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueEnum};
 use tracequet::analyze::diff::{By, Options, Per, compared};
 use tracequet::analyze::present::Format;
 
-use super::answer::FormatArgs;
 use super::check::{Labels, labels};
 use super::compared::{open, print_notes};
 use super::diff_report::Report;
-use super::output::Outcome;
-use super::own::OwnArgs;
+use super::prelude::*;
 use super::terminal::ColorArg;
-use super::values;
 
 pub const ABOUT: &str = "\
 Shows what changed between two recordings, or two sets of recordings: findings, metrics (first those that users wait for), CPU time, \

@@ -9,15 +9,13 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
-use std::path::Path;
 
 use anyhow::{Context, ensure};
-use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use tracequet::{Convert, convert};
 
-use super::output::{Outcome, print_result};
-use super::{interrupt, values};
+use super::interrupt;
+use super::prelude::*;
 
 /// The protocol of dotnet-monitor 8 and later.
 const PROTOCOL: i32 = 1;

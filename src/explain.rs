@@ -1,14 +1,8 @@
 //! `tracequet explain`: what is wrong in recordings, the most important first.
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueEnum};
 use tracequet::analyze::findings::{Explanation, Verdict, explained_tables};
 
-use super::answer::FormatArgs;
-use super::asked::AskedArgs;
-use super::opened;
-use super::output::Outcome;
+use super::prelude::*;
 
 pub const ABOUT: &str = "\
 Says what is wrong in a recording, or in each recording of a dataset: the most important first, with its figure, your own method that \

@@ -1,20 +1,17 @@
 //! `tracequet export`: call stacks for other tools.
 
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
-use tracequet::Error;
 use tracequet::analyze::present::times;
 use tracequet::analyze::profile::{Choice, Export, Profile, ProfileFormat, What, read_chosen};
 use tracequet::analyze::subjects::processor::Samples;
 
-use super::asked::{AskedArgs, WhichArgs};
+use super::asked::WhichArgs;
 use super::opened::{self, Opened};
-use super::output::{Outcome, check_output, create_output, print_note};
-use super::own::OwnArgs;
+use super::output::{check_output, create_output};
+use super::prelude::*;
 use super::text::counted;
 
 /// The description of the command.

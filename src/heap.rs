@@ -1,8 +1,5 @@
 //! `tracequet heap`: which types fill the heap, what they retain, and what keeps an object alive.
 
-use std::path::PathBuf;
-
-use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 use tracequet::KeepWalk;
 use tracequet::analyze::diff::HeapChange;
@@ -11,16 +8,10 @@ use tracequet::analyze::heap::{
 };
 use tracequet::analyze::lifetime::{self, By, OriginRow, Origins, origins};
 use tracequet::analyze::present::units::{count, counted, moment, size};
-use tracequet::analyze::present::{
-    Answer, Cell, Column, Document, Sentence, Table, Unit, clean, numbers, table, words,
-};
 use tracequet::dataset::read::Recording;
 
-use super::answer::{FormatArgs, first_rows};
-use super::asked::AskedArgs;
 use super::heap_diff::{self, step_json};
-use super::output::Outcome;
-use super::{opened, values};
+use super::prelude::*;
 
 /// The description of the command.
 pub const ABOUT: &str = "Shows a heap dump: types with the number and bytes of their objects, and the bytes that they retain, \

@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 use tracequet::analyze::diff::{HeapChange, Held, Walked, types_table};
 use tracequet::analyze::heap::{Snapshot, Step};
 use tracequet::analyze::present::units::{counted, moment, size};
-use tracequet::analyze::present::{Answer, Cell, Document, Table, clean};
 
-use super::answer::first_rows;
+use super::prelude::*;
 
 /// Types that are shown without --all.
 const SHOWN: usize = 25;

@@ -1,14 +1,10 @@
 //! `tracequet inspect`: the contents of a recording as text or JSON.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use serde_json::{Value, json};
-use tracequet::Error;
+use tracequet::analyze::present::Format;
 use tracequet::analyze::present::units::{count, counted, duration, moment, share, size};
-use tracequet::analyze::present::{
-    Answer, Cell, Column, Document, Format, Sentence, Table, Unit, clean, numbers, table, words,
-};
 use tracequet::inspect::{
     Collection, CollectionKind, DecodedBy, EventTypeCount, FrameNames, Inspection, frame_names, inspect_recording,
 };
@@ -22,7 +18,7 @@ use tracequet::trace::time::format_utc;
 use super::args::InspectArgs;
 use super::interrupt;
 use super::json;
-use super::output::{Outcome, print_note, print_result};
+use super::prelude::*;
 use super::progress::Bar;
 use super::terminal::{self, ColorArg};
 use super::text::problem;

@@ -33,6 +33,7 @@ mod lock;
 mod opened;
 mod output;
 mod own;
+mod prelude;
 mod progress;
 mod ps;
 mod report;

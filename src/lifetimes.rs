@@ -1,24 +1,17 @@
 //! `tracequet lifetimes`: which methods and types allocate what survives, what is alive at a time, and what grows.
 
-use std::path::{Path, PathBuf};
-
-use clap::{Args, ValueEnum};
-use tracequet::Error;
 use tracequet::analyze::lifetime::{
     By, ChangeRow, FullCollection, Group, GroupRow, Growth, GrowthRow, Live, LiveRow, NAMES, Sums, TABLES, changes,
     growth, lifetimes_by, live_at,
 };
+use tracequet::analyze::present::Amount;
 use tracequet::analyze::present::Unit::Bytes;
 use tracequet::analyze::present::times;
 use tracequet::analyze::present::units::moment;
-use tracequet::analyze::present::{Amount, Answer, Cell, Column, Document, Sentence, Table, numbers, words};
 use tracequet::dataset::error::Evidence;
 use tracequet::dataset::read::Recording;
 
-use super::answer::{FormatArgs, first_rows};
-use super::asked::AskedArgs;
-use super::opened;
-use super::output::Outcome;
+use super::prelude::*;
 
 /// The description of the command.
 pub const ABOUT: &str = "Shows what becomes of sampled objects, by the method of your own that allocates and by type: how many of the \

@@ -1,11 +1,10 @@
 //! `tracequet ps`: the .NET processes that can be recorded, and those that cannot be reached.
 
-use tracequet::analyze::present::{Answer, Cell, Column, Document, Table, table, words};
 use tracequet::trace::source::diagnostics::port::{Candidate, Target, candidates, process_info};
 
 use super::live::args::PsArgs;
 use super::live::process::{program_name, trouble};
-use super::output::Outcome;
+use super::prelude::*;
 
 /// One line of the list.
 struct Row {

@@ -1,20 +1,16 @@
 //! `tracequet report`: a recording, or a dataset of several, as one HTML page.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::Args;
 use tracequet::KeepWalk;
 use tracequet::analyze::diff::{By, Options, compared};
 use tracequet::report::changes::{self, changes};
 use tracequet::report::{MAX_HEAP, TABLES, page_of};
 
-use super::asked::AskedArgs;
 use super::compared::{open, print_notes};
-use super::opened;
-use super::output::{Outcome, check_output, create_output, print_result};
-use super::own::OwnArgs;
+use super::output::{check_output, create_output};
+use super::prelude::*;
 
 /// Memory of the graph of a heap, as tracequet diff has it.
 const MAX_GRAPH: u64 = 4 << 30;

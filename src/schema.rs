@@ -5,14 +5,13 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use serde_json::{Value, json};
 use tracequet::analyze::present::units::counted;
-use tracequet::analyze::present::{Answer, Cell, Column, Document, Sentence, Table, Unit, numbers, table, words};
 use tracequet::dataset::table::schema::{self, ColumnSchema, TableSchema};
 use tracequet::dataset::table::views::{self, View};
 use tracequet::trace::event::catalog::{self, EventLayout, Provider, ValueMap};
 use tracequet::trace::event::layout::map_of;
 
 use super::args::SchemaArgs;
-use super::output::Outcome;
+use super::prelude::*;
 
 /// Prints tables or events.
 pub fn run(args: &SchemaArgs) -> anyhow::Result<Outcome> {

@@ -1,19 +1,14 @@
 //! `tracequet stats`: the figures of recordings.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use clap::Args;
 use tracequet::analyze::check::{FINGERPRINT_TABLES, LabelTest, Run, latest, runs};
 use tracequet::analyze::findings::{self, INFO, WARNING};
 use tracequet::analyze::metrics::{Missing, Names, Owner, TABLE, definition_of, tables};
-use tracequet::analyze::present::{Answer, Cell, Column, Document, Sentence, Table, numbers, table, words};
 use tracequet::analyze::samples::median;
 
-use super::answer::FormatArgs;
-use super::asked::AskedArgs;
 use super::opened::{self, Opened};
-use super::output::{Outcome, print_note, print_result};
+use super::prelude::*;
 use super::stored::note_damaged;
 
 pub const ABOUT: &str = "\

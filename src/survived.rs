@@ -1,16 +1,8 @@
 //! `tracequet survived`: the fate of an object.
 
-use std::path::PathBuf;
-
-use clap::Args;
-use tracequet::Error;
-use tracequet::analyze::present::{Answer, Cell, Column, Document, Table, Unit, numbers, table, words};
 use tracequet::analyze::survived::{Fate, Step, TABLES, survived};
 
-use super::answer::FormatArgs;
-use super::asked::AskedArgs;
-use super::output::Outcome;
-use super::{opened, values};
+use super::prelude::*;
 
 #[derive(Debug, Args)]
 pub struct SurvivedArgs {

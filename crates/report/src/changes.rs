@@ -1,21 +1,19 @@
 //! Differences of two recordings, or two sets of them, as one page.
 
-use std::fmt::Write;
-
 use tracequet_analyze::diff::{
     self, Absent, Compared, Difference, HeapChange, Measured, Per, Section, Subject, amount, findings_table,
     metrics_table, types_table,
 };
-use tracequet_analyze::present::units::{count, counted, duration, share};
-use tracequet_analyze::present::{Table, cut, escaped};
+use tracequet_analyze::present::cut;
+use tracequet_analyze::present::units::duration;
 use tracequet_analyze::profile::What;
-use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Dataset;
 
-use crate::document::{Parts, document, note};
+use crate::document::{Parts, document};
 use crate::flame_change::FlameChange;
 use crate::packed::element;
 use crate::page::{stacks, stacks_table};
+use crate::prelude::*;
 use crate::tree::Room;
 
 /// Rows of a table, recordings that are named, and bytes of a name.

@@ -1,16 +1,10 @@
 //! The collections of a process, as PerfView's GCStats lists them.
 
-use tracequet_analyze::present::units::count;
-use tracequet_analyze::present::{Cell, numbers, table, words};
 use tracequet_analyze::subjects::collections::Collection as Row;
 use tracequet_analyze::subjects::heap::{GENERATIONS, Size};
 use tracequet_analyze::subjects::pauses::{Pause, Pauses, Stop};
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
 
-use crate::document::rows_note;
-use crate::read::word;
+use crate::prelude::*;
 
 /// Collections that are held; a process has some thousands an hour.
 const MAX_COLLECTIONS: usize = 256 << 10;

@@ -2,13 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tracequet_analyze::present::units::{count, counted, size};
-use tracequet_analyze::present::{Cell, Unit, cut, numbers, table, words};
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
+use tracequet_analyze::present::{Unit, cut};
 
-use crate::document::note;
-use crate::read::word;
+use crate::prelude::*;
 use crate::timeline::Line;
 
 /// Counters that are kept and that are drawn, and values of all together.

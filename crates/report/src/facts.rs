@@ -1,16 +1,12 @@
 //! The recording itself, its findings, its metrics, and its losses.
 
-use std::fmt::Write;
-
 use tracequet_analyze::findings::{Finding, Verdict, followed, rule};
 use tracequet_analyze::metrics::{Metric, definition_of, metrics};
-use tracequet_analyze::present::units::{count, counted, duration, size, utc};
-use tracequet_analyze::present::{Amount, Cell, Sentence, Table, escaped, numbers, table, words};
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
+use tracequet_analyze::present::units::{duration, utc};
+use tracequet_analyze::present::{Amount, Sentence};
 
-use crate::document::{Parts, note};
-use crate::read::word;
+use crate::document::Parts;
+use crate::prelude::*;
 
 /// Rows of the tables of figures and of diagnostics.
 const MAX_ROWS: usize = 200;

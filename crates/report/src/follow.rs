@@ -1,12 +1,9 @@
 //! Ranges that survived, so that the script follows an address through the collections as `survived` does.
 
 use tracequet_analyze::collection::{collects, leaves};
-use tracequet_analyze::present::units::{count, share, size};
-use tracequet_dataset::error::Result;
-use tracequet_trace::map::Map;
 
 use crate::collections::Collection;
-use crate::packed::Bytes;
+use crate::prelude::*;
 
 /// Ranges and bounds that a page has, bytes of them as they stand in it, and collections that are followed through.
 const MAX_RANGES: usize = 40_000;

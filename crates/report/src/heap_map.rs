@@ -1,15 +1,11 @@
 //! Where memory lies and survives: collections by parts of the address space, a byte for each.
 
 use tracequet_analyze::collection::collects;
-use tracequet_analyze::present::units::{count, size};
-use tracequet_analyze::present::{Cell, numbers, table};
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::{Map, Set};
+use tracequet_trace::map::Set;
 
 use crate::collections::{Collection, Collections};
 use crate::follow::Follow;
-use crate::packed::Bytes;
+use crate::prelude::*;
 use crate::ranges::{Bounds, Moved, Stayed, is_clamped};
 use crate::survival::Survival;
 

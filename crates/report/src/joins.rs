@@ -1,9 +1,9 @@
 //! The joins of a collection, at which the threads of its heaps wait for each other: between them lie its phases.
 
 use std::collections::BTreeMap;
-use tracequet_analyze::present::{Cell, Table, numbers, words};
 
-use crate::read::{add, span};
+use crate::prelude::*;
+use crate::read::span;
 
 tracequet_dataset::row! {
     /// A thread waited for the others of a collection, or worked alone.

@@ -1,19 +1,17 @@
 //! A dataset of several recordings as one page: figures over the recordings, and what was found in each.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::path::Path;
 
 use tracequet_analyze::check::{Run, runs};
 use tracequet_analyze::heap::KeptWalk;
 use tracequet_analyze::metrics::definition_of;
-use tracequet_analyze::present::units::count;
-use tracequet_analyze::present::{Amount, Cell, Table, Unit, cut, escaped, numbers, table, words};
-use tracequet_dataset::error::Result;
+use tracequet_analyze::present::{Amount, Unit, cut};
 use tracequet_dataset::read::Dataset;
 
 use crate::document::{Parts, document};
 use crate::page::{page_with, verdict_lines};
+use crate::prelude::*;
 use crate::timeline::{BAND, Line, lines};
 
 /// Recordings in the table, figures that are drawn, rows of a table, and names of labels that figures are distinguished

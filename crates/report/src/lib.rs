@@ -20,6 +20,7 @@ mod owners;
 mod packed;
 mod page;
 mod pool;
+mod prelude;
 mod ranges;
 mod read;
 mod requests;

@@ -1,18 +1,14 @@
 //! The collections with the longest pauses, opened: their generations, heaps, marking, joins and ranges.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
-use tracequet_analyze::present::units::{counted, duration, moment, size};
-use tracequet_analyze::present::{Cell, Table, escaped, numbers, table, words};
+use tracequet_analyze::present::units::{duration, moment};
 use tracequet_analyze::subjects::heap::{Bytes, GENERATIONS, HeapGeneration, Mark};
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
 
 use crate::collections::{Collection, Collections};
 use crate::joins::{JoinRow, Joins};
-use crate::read::{add, span, word};
+use crate::prelude::*;
+use crate::read::span;
 
 /// Collections that can be opened, and heaps of each.
 const MAX_OPENED: usize = 20;

@@ -1,12 +1,9 @@
 //! The thread pool: how many workers, why their number changed, and how long work waited for one.
 
-use tracequet_analyze::present::units::{counted, duration};
-use tracequet_analyze::present::{Cell, numbers, table, words};
+use tracequet_analyze::present::units::duration;
 use tracequet_analyze::subjects::pool::{self, percentile};
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
 
-use crate::document::note;
+use crate::prelude::*;
 use crate::timeline::Line;
 
 /// The part, and the line of the timeline.

@@ -1,15 +1,9 @@
 //! The heap of the last walk: types by what they retain, and what keeps them, as a tree to open.
 
-use std::fmt::Write;
-
 use tracequet_analyze::heap::{self, HeapGraph, KeptWalk, Paths, Retention, TypeRow};
-use tracequet_analyze::present::units::{counted, share, size};
-use tracequet_analyze::present::{Cell, escaped, numbers, table, words};
-use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
+use tracequet_dataset::error::Error;
 
-use crate::document::note;
+use crate::prelude::*;
 
 /// Memory of the graph in bytes: a larger one is for `tracequet heap`.
 pub const MAX_HEAP: u64 = 1 << 30;

@@ -1,14 +1,11 @@
 //! Waits and compiled methods: what takes time at call sites, by the method that it belongs to.
 
-use tracequet_analyze::present::{Cell, Column, Table, numbers, words};
+use tracequet_analyze::present::Column;
 use tracequet_analyze::profile::Profile;
 use tracequet_analyze::subjects::compiling::Compilation;
 use tracequet_analyze::subjects::waits::{LockWait, OF_LOCKS, Wait, Waited};
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
 
-use crate::document::rows_note;
-use crate::owners::Owners;
+use crate::prelude::*;
 use crate::read::span;
 use crate::subjects::{Groups, Subject};
 use crate::timeline::Series;

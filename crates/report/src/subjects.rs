@@ -2,17 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use tracequet_analyze::present::{Cell, cut, numbers, table, words};
+use tracequet_analyze::present::cut;
 use tracequet_analyze::profile::{Profile, What};
 use tracequet_analyze::subjects::allocations::{self, Allocation, SOURCES};
 use tracequet_analyze::subjects::processor::{State, is_of_runtime};
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
 
-use crate::document::rows_note;
-use crate::owners::Owners;
-use crate::read::{add, word};
+use crate::prelude::*;
 use crate::timeline::Series;
 
 /// Names that are distinguished; what is beyond them is one row.

@@ -1,18 +1,13 @@
 //! Survival: how much of each generation came through its collections, where it went, and how long memory lives.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use tracequet_analyze::cohort::{self, CohortRow};
 use tracequet_analyze::collection::collects;
-use tracequet_analyze::present::units::{counted, share, size};
-use tracequet_analyze::present::{Cell, Table, numbers, table, words};
 use tracequet_analyze::subjects::heap::{Bytes, HeapGeneration};
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
 
 use crate::collections::Collections;
+use crate::prelude::*;
 use crate::timeline::{Line, axis, lines};
 
 /// Collections that memory is followed through, and parts of the recording that are distinguished.

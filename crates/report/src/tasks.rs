@@ -2,15 +2,10 @@
 
 use std::collections::HashSet;
 
-use tracequet_analyze::present::units::counted;
-use tracequet_analyze::present::{Cell, numbers, table, words};
 use tracequet_analyze::subjects::waits::{Task, Waited, each_leaf, task};
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
 
-use crate::document::{note, rows_note};
-use crate::read::{add, span, word};
+use crate::prelude::*;
+use crate::read::span;
 use crate::subjects::Groups;
 
 /// Tasks whose methods are kept.
