@@ -53,16 +53,17 @@ pub fn latest(dataset: &Dataset) -> Vec<String> {
 }
 
 /// The verdict of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "the words say it")]
 pub enum Verdict {
     Passed,
+    #[default]
     Undecided,
     Failed,
 }
 
 /// The result of a rule for one metric.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Finding {
     /// The rule as it was written.
@@ -176,20 +177,14 @@ fn without_figure(rule: &Rule, runs: &[Run]) -> Result<String> {
 }
 
 fn empty(rule: &Rule, metric: &str) -> Finding {
-    Finding {
-        rule: rule.text.clone(),
-        metric: metric.to_owned(),
-        verdict: Verdict::Undecided,
-        is_warning: rule.is_warning,
-        value: None,
-        runs: 0,
-        baseline: None,
-        baseline_runs: 0,
-        bound: None,
-        chance: None,
-        shift: None,
-        why: String::new(),
-        look_at: None,
+    let (rule, metric, is_warning) = (rule.text.clone(), metric.to_owned(), rule.is_warning);
+    Finding { rule, metric, is_warning, ..Finding::default() }
+}
+
+impl Finding {
+    /// The verdict, and why.
+    fn because(self, verdict: Verdict, why: impl Into<String>) -> Result<Finding> {
+        Ok(Finding { verdict, why: why.into(), ..self })
     }
 }
 
@@ -250,42 +245,25 @@ fn judge_values(
     finding.bound = bound;
     let judged: Vec<&Run> = new.iter().chain(base).collect();
     if is_surely_above(rule, name, finding.value, new) {
-        finding.verdict = Verdict::Failed;
-        finding.why = "at least this many events were lost".into();
-        return Ok(finding);
+        return finding.because(Verdict::Failed, "at least this many events were lost");
     }
-    if let Some(why) = lossy(&judged) {
-        finding.why = why;
-        return Ok(finding);
-    }
-    if let Some(why) = undecided {
-        finding.why = why;
-        return Ok(finding);
-    }
-    if let Some(why) = unproven(name, &judged)? {
-        finding.why = why;
-        return Ok(finding);
+    if let Some(why) = lossy(&judged).or(undecided).map_or_else(|| unproven(name, &judged), |why| Ok(Some(why)))? {
+        return finding.because(Verdict::Undecided, why);
     }
     let (Some(value), Some(bound)) = (finding.value, bound) else {
         if base.is_empty() && against.is_first {
-            finding.verdict = Verdict::Passed;
-            finding.why = "the first recordings of the baseline: later ones are compared with them".into();
-            return Ok(finding);
+            let why = "the first recordings of the baseline: later ones are compared with them";
+            return finding.because(Verdict::Passed, why);
         }
-        finding.why = match base.is_empty() {
-            true => "the baseline has no recording".into(),
-            false => "the baseline has no recording with this figure".into(),
-        };
-        return Ok(finding);
+        let with = if base.is_empty() { "" } else { " with this figure" };
+        return finding.because(Verdict::Undecided, format!("the baseline has no recording{with}"));
     };
     // Sums of finite values may be infinite.
     if !value.is_finite() || !bound.is_finite() {
-        finding.why = "the value or its bound is not finite".into();
-        return Ok(finding);
+        return finding.because(Verdict::Undecided, "the value or its bound is not finite");
     }
     if uses_baseline && let Some(why) = incomparable(new, base) {
-        finding.why = why;
-        return Ok(finding);
+        return finding.because(Verdict::Undecided, why);
     }
     let is_exact = definition_of(name)?.is_some_and(|definition| definition.exact);
     let test = SignificanceTest::of((own, theirs), against.by);
@@ -294,8 +272,7 @@ fn judge_values(
         finding.shift = shift(&test.own, &test.theirs, FALSE_ALARMS);
     }
     if keeps(rule.compare, value, bound) {
-        finding.verdict = Verdict::Passed;
-        return Ok(finding);
+        return finding.because(Verdict::Passed, "");
     }
     finding.verdict = Verdict::Failed;
     finding.why = match against.by {
@@ -312,9 +289,7 @@ fn judge_values(
         None => 0.0,
     };
     if (value - baseline).abs() <= noise {
-        finding.verdict = Verdict::Passed;
-        finding.why = "the difference is within the noise".into();
-        return Ok(finding);
+        return finding.because(Verdict::Passed, "the difference is within the noise");
     }
     match finding.chance {
         _ if is_exact => finding.why = "counts are compared as they are".into(),

@@ -54,7 +54,7 @@ const MOST_TEXT: usize = 16 << 20;
 type Map<K, V> = BTreeMap<K, V>;
 
 /// The recording.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Picture {
     pub(super) recording_ns: i64,
     pub(super) events: u64,
@@ -276,9 +276,9 @@ type Summed = (&'static str, &'static [&'static str], fn(&mut Picture, &RecordBa
 
 /// The table of a kind of rows, each of which goes to a method of the picture.
 macro_rules! summed {
-    ($row:ident, $see:ident) => {
+    ($row:ident, $($see:ident).+) => {
         (<$row<'_> as Row>::TABLE, <$row<'_> as Row>::COLUMNS, |picture, batch| {
-            rows_of::<$row<'_>>(batch)?.for_each(|row| picture.$see(&row));
+            rows_of::<$row<'_>>(batch)?.for_each(|row| picture.$($see).+(&row));
             Ok(())
         })
     };
@@ -304,10 +304,10 @@ const SUMMED: &[Summed] = &[
     summed!(Sampled, sampled),
     summed!(Exception, exception),
     summed!(Collection, collection),
-    summed!(Stop, stop),
-    summed!(Size, size),
-    summed!(HeapGeneration, generation),
-    summed!(Mark, mark),
+    summed!(Stop, collections.stop),
+    summed!(Size, collections.sizes),
+    summed!(HeapGeneration, collections.generation),
+    summed!(Mark, collections.mark),
     summed!(Assembly, assembly),
     summed!(AssemblyAsk, assembly_ask),
     by_process!(LockWait, lock),
@@ -330,24 +330,7 @@ const SUMMED: &[Summed] = &[
 impl Picture {
     /// Nothing seen yet.
     pub(super) fn new() -> Result<Picture> {
-        Ok(Picture {
-            recording_ns: 0,
-            events: 0,
-            dropped: 0,
-            frames: 0,
-            named_frames: 0,
-            processors: 0,
-            source_faults: Vec::new(),
-            source_fault_events: 0,
-            sampling_ns: 0,
-            needs: needs()?,
-            types: TypeNames::default(),
-            sites: Sites::default(),
-            collections: Collections::default(),
-            processes: BTreeMap::new(),
-            started: Map::default(),
-            texts: Texts::new(MOST_TEXT),
-        })
+        Ok(Picture { needs: needs()?, texts: Texts::new(MOST_TEXT), ..Picture::default() })
     }
 
     /// The tables that are looked at. Call sites come last: by then it is known which of them are asked about.
@@ -453,22 +436,6 @@ impl Picture {
     fn collection(&mut self, row: &Collection<'_>) {
         let reason = self.texts.place(row.reason.unwrap_or_default());
         self.collections.gc(row, reason);
-    }
-
-    fn stop(&mut self, row: &Stop<'_>) {
-        self.collections.stop(row);
-    }
-
-    fn size(&mut self, row: &Size<'_>) {
-        self.collections.sizes(row);
-    }
-
-    fn generation(&mut self, row: &HeapGeneration<'_>) {
-        self.collections.generation(row);
-    }
-
-    fn mark(&mut self, row: &Mark<'_>) {
-        self.collections.mark(row);
     }
 
     /// Sees what became of a sampled object.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tracequet_trace::map::Map;
 
 /// Texts by number, from 1.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Texts {
     texts: Vec<Arc<str>>,
     places: Map<Arc<str>, u32>,
@@ -16,7 +16,7 @@ pub(crate) struct Texts {
 impl Texts {
     /// For texts with at most this number of bytes together.
     pub(crate) fn new(most_bytes: usize) -> Texts {
-        Texts { texts: Vec::new(), places: Map::default(), bytes: 0, most_bytes }
+        Texts { most_bytes, ..Texts::default() }
     }
 
     /// The number of a text; 0 of an empty one, and when there is no room for it.
