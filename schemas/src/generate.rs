@@ -29,11 +29,8 @@ struct Column {
     kind: String,
     #[serde(default)]
     nullable: bool,
-    #[serde(default)]
     from: Option<String>,
-    #[serde(default)]
     holds: Option<String>,
-    #[serde(default)]
     unit: Option<String>,
     #[serde(rename = "encoding")]
     _encoding: String,

@@ -84,7 +84,7 @@ impl<'r> Stored<'r> {
             found.push(Metric {
                 name: full_name(row.name, row.key),
                 value: row.value,
-                missing: row.missing.and_then(Missing::of_word),
+                missing: row.missing.and_then(Missing::named),
                 observations: row.observation_count,
                 worst: row.worst.map(|worst| texts.copy(worst)).transpose()?,
                 owner: Owner::of_columns(row.scope, row.process_id),

@@ -80,11 +80,8 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Written {
     check: String,
-    #[serde(default)]
     noise: Option<String>,
-    #[serde(default)]
     severity: Option<String>,
-    #[serde(default)]
     absent: Option<f64>,
     #[serde(rename = "where", default)]
     labels: BTreeMap<String, String>,

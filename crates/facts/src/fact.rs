@@ -72,8 +72,7 @@ impl<'a> From<&'a Problem> for Diagnostic<'a> {
 impl Diagnostic<'_> {
     /// The severity that `severity` is the word of.
     pub fn level(&self) -> Severity {
-        let all = [Severity::Info, Severity::DataLoss, Severity::Error];
-        all.into_iter().find(|level| level.as_str() == self.severity).unwrap_or(Severity::Error)
+        Severity::named(self.severity).unwrap_or(Severity::Error)
     }
 }
 
@@ -93,28 +92,20 @@ impl GcGenerationRange {
     }
 }
 
-/// The way in which the length of a range is known: `length_kind` of [`GcSurvivingRange`] and [`GcMovedRange`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LengthKind {
-    /// The recording carries the true length.
-    #[default]
-    Exact,
-    /// The recording carries the true length (SurvivingReferences2) and, agreeing with it, the 32-bit one.
-    Paired,
-    /// The recording carries only a 32-bit length that stands for 4 GiB or more: this is the least it can be.
-    Clamped,
-    /// A clamped length, where the bounds of the generation at the end of the collection prove how long the range is.
-    Narrowed,
-}
-
-impl LengthKind {
-    /// The word in the tables.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            LengthKind::Exact => "exact",
-            LengthKind::Paired => "paired",
-            LengthKind::Clamped => "clamped",
-            LengthKind::Narrowed => "narrowed",
-        }
+tracequet_trace::worded! {
+    /// The way in which the length of a range is known: `length_kind` of [`GcSurvivingRange`] and [`GcMovedRange`].
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    pub enum LengthKind {
+        /// The recording carries the true length.
+        #[default]
+        Exact = "exact",
+        /// The recording carries the true length (SurvivingReferences2) and, agreeing with it, the 32-bit one.
+        Paired = "paired",
+        /// The recording carries only a 32-bit length that stands for 4 GiB or more: this is the least it can be.
+        Clamped = "clamped",
+        /// A clamped length, where the bounds of the generation at the end of the collection prove how long the range is.
+        Narrowed = "narrowed",
     }
+    /// The word in the tables.
+    pub fn as_str;
 }

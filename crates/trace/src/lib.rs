@@ -38,5 +38,6 @@ pub mod reader;
 pub mod source;
 pub mod time;
 pub mod utf16;
+mod worded;
 
 pub use corprof;

@@ -72,91 +72,48 @@ pub(crate) enum Effect {
     Unknown(Doubt),
 }
 
-/// Why the fate of memory is not known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Doubt {
-    /// No bounds, or several that disagree, hold the address; or the collection does not say what it collected.
-    Generation,
-    /// The collection may have run in the background.
-    Background,
-    /// Something of the collection is missing.
-    Incomplete,
-    /// The collection lists no ranges.
-    NoRanges,
-    /// Behind a range whose length is only a lower bound.
-    Clamped,
-    /// A range says that the object moved behind the last address.
-    Address,
-    /// No later collection collects the generation.
-    NotCollected,
-    /// The runtime's numbers say that a collection is not in the recording.
-    Missing,
-    /// Another object lies at the address.
-    GivenAgain,
-    /// The object was allocated while a collection had stopped all threads.
-    During,
-    /// Collections do not begin in the order of their times.
-    Clock,
-    /// The process has several runtimes.
-    Runtimes,
+tracequet_trace::worded! {
+    /// Why the fate of memory is not known.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum Doubt {
+        /// No bounds, or several that disagree, hold the address; or the collection does not say what it collected.
+        Generation = "generation_unknown": "the generation of the address or of the collection is not known",
+        /// The collection may have run in the background.
+        Background = "maybe_background":
+            "the collection may have run in the background, which leaves this generation alone",
+        /// Something of the collection is missing.
+        Incomplete = "collection_incomplete":
+            "start or end of the collection is not in the recording, nor maybe some of its ranges",
+        /// The collection lists no ranges.
+        NoRanges = "no_ranges": "no ranges of the collection were recorded",
+        /// Behind a range whose length is only a lower bound.
+        Clamped = "behind_clamped_range": "behind a range of 4 GiB or more whose length is not recorded",
+        /// A range says that the object moved behind the last address.
+        Address = "address_unknown": "it moved behind the last address",
+        /// No later collection collects the generation.
+        NotCollected = "not_collected": "no later collection collected its generation",
+        /// The runtime's numbers say that a collection is not in the recording.
+        Missing = "collection_missing": "a collection is missing in the recording",
+        /// Another object lies at the address.
+        GivenAgain = "address_given_again": "another object lies at its address",
+        /// The object was allocated while a collection had stopped all threads.
+        During = "during_collection": "it was allocated while a collection had stopped all threads",
+        /// Collections do not begin in the order of their times.
+        Clock = "clock_went_back": "collections do not begin in the order of their times",
+        /// The process has several runtimes.
+        Runtimes = "several_runtimes": "the process has several runtimes",
+    }
+    /// The word in tables.
+    pub fn word;
+    /// The doubt in words, for a person.
+    pub fn text;
 }
 
 impl Doubt {
-    const ALL: [Doubt; 12] = [
-        Doubt::Generation,
-        Doubt::Background,
-        Doubt::Incomplete,
-        Doubt::NoRanges,
-        Doubt::Clamped,
-        Doubt::Address,
-        Doubt::NotCollected,
-        Doubt::Missing,
-        Doubt::GivenAgain,
-        Doubt::During,
-        Doubt::Clock,
-        Doubt::Runtimes,
-    ];
-
     /// The one that a word stands for; of another word that nothing is known.
     pub(crate) fn of(word: &str) -> Doubt {
-        Doubt::ALL.into_iter().find(|doubt| doubt.word() == word).unwrap_or(Doubt::Generation)
-    }
-
-    /// The word in tables.
-    pub fn word(self) -> &'static str {
-        match self {
-            Doubt::Generation => "generation_unknown",
-            Doubt::Background => "maybe_background",
-            Doubt::Incomplete => "collection_incomplete",
-            Doubt::NoRanges => "no_ranges",
-            Doubt::Clamped => "behind_clamped_range",
-            Doubt::Address => "address_unknown",
-            Doubt::NotCollected => "not_collected",
-            Doubt::Missing => "collection_missing",
-            Doubt::GivenAgain => "address_given_again",
-            Doubt::During => "during_collection",
-            Doubt::Clock => "clock_went_back",
-            Doubt::Runtimes => "several_runtimes",
-        }
-    }
-
-    /// The doubt in words, for a person.
-    pub fn text(self) -> &'static str {
-        match self {
-            Doubt::Generation => "the generation of the address or of the collection is not known",
-            Doubt::Background => "the collection may have run in the background, which leaves this generation alone",
-            Doubt::Incomplete => "start or end of the collection is not in the recording, nor maybe some of its ranges",
-            Doubt::NoRanges => "no ranges of the collection were recorded",
-            Doubt::Clamped => "behind a range of 4 GiB or more whose length is not recorded",
-            Doubt::Address => "it moved behind the last address",
-            Doubt::NotCollected => "no later collection collected its generation",
-            Doubt::Missing => "a collection is missing in the recording",
-            Doubt::GivenAgain => "another object lies at its address",
-            Doubt::During => "it was allocated while a collection had stopped all threads",
-            Doubt::Clock => "collections do not begin in the order of their times",
-            Doubt::Runtimes => "the process has several runtimes",
-        }
+        Doubt::named(word).unwrap_or(Doubt::Generation)
     }
 }
 

@@ -10,28 +10,23 @@ use super::sums::{Absent, Subject};
 use crate::profile::Unit;
 use crate::samples::{CHANCE, can_tell, chance, median};
 
-/// The divisor of amounts before they are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Per {
-    /// The requests that came in.
-    Request,
-    /// The seconds of the recording.
-    Second,
-    /// Nothing: a recording as it is.
-    Recording,
+tracequet_trace::worded! {
+    /// The divisor of amounts before they are compared.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum Per {
+        /// The requests that came in.
+        Request = "request",
+        /// The seconds of the recording.
+        Second = "second",
+        /// Nothing: a recording as it is.
+        Recording = "recording",
+    }
+    /// The word of JSON.
+    pub fn word;
 }
 
 impl Per {
-    /// The word of JSON.
-    pub fn word(self) -> &'static str {
-        match self {
-            Per::Request => "request",
-            Per::Second => "second",
-            Per::Recording => "recording",
-        }
-    }
-
     /// The number that amounts of a recording are divided by; `None` where it is not known.
     pub fn of(self, measured: &Measured) -> Option<f64> {
         match self {

@@ -15,56 +15,36 @@ use crate::rows::each_row;
 use crate::subjects::allocations;
 use crate::subjects::processor::{Processor, Samples};
 
-/// A subject that is compared by method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Subject {
-    /// Samples of running threads, by time where the recording says how long one stands for. Those of an idle
-    /// processor, and of threads outside of managed code, are left out, as in the view `cpu_by_site`.
-    Cpu,
-    /// Bytes of sampled allocations, of the samples that the view `allocation_source` names.
-    Allocation,
-    /// Exceptions that were thrown.
-    Exception,
-    /// Time of waits for locks.
-    Contention,
-    /// Time of waits for events, tasks and the like. One without an end counts until the last event of its process,
-    /// unless a loss may hide the end.
-    Wait,
+tracequet_trace::worded! {
+    /// A subject that is compared by method.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum Subject {
+        /// Samples of running threads, by time where the recording says how long one stands for. Those of an idle
+        /// processor, and of threads outside of managed code, are left out, as in the view `cpu_by_site`.
+        Cpu = "cpu": "samples",
+        /// Bytes of sampled allocations, of the samples that the view `allocation_source` names.
+        Allocation = "allocation": "allocations",
+        /// Exceptions that were thrown.
+        Exception = "exception": "exceptions",
+        /// Time of waits for locks.
+        Contention = "contention": "contentions",
+        /// Time of waits for events, tasks and the like. One without an end counts until the last event of its process,
+        /// unless a loss may hide the end.
+        Wait = "wait": "waits",
+    }
+    /// The word of JSON; the same as the table where there is one.
+    pub fn word;
+    /// The list of events of `schemas/metrics.toml` that it is made of.
+    pub(super) fn need;
 }
 
 impl Subject {
-    /// All of them.
-    pub const ALL: [Subject; 5] =
-        [Subject::Cpu, Subject::Allocation, Subject::Exception, Subject::Contention, Subject::Wait];
-
-    /// The word of JSON; the same as the table where there is one.
-    pub fn word(self) -> &'static str {
-        match self {
-            Subject::Cpu => "cpu",
-            Subject::Allocation => "allocation",
-            Subject::Exception => "exception",
-            Subject::Contention => "contention",
-            Subject::Wait => "wait",
-        }
-    }
-
     /// The table of its rows.
     pub fn table(self) -> &'static str {
         match self {
             Subject::Cpu => "cpu_sample",
             other => other.word(),
-        }
-    }
-
-    /// The list of events of `schemas/metrics.toml` that it is made of.
-    pub(super) fn need(self) -> &'static str {
-        match self {
-            Subject::Cpu => "samples",
-            Subject::Allocation => "allocations",
-            Subject::Exception => "exceptions",
-            Subject::Contention => "contentions",
-            Subject::Wait => "waits",
         }
     }
 

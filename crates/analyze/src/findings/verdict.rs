@@ -2,38 +2,30 @@
 
 use super::score::{INFO, WARNING};
 
-/// The verdict of a rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Verdict {
-    /// The events of the rule were not recorded: nothing is known.
-    NotRecorded,
-    /// There is too little for a verdict.
-    TooLittle,
-    /// Nothing is wrong.
-    Fine,
-    /// Worth a look.
-    Info,
-    /// Something is wrong.
-    Warning,
+tracequet_trace::worded! {
+    /// The verdict of a rule.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum Verdict {
+        /// The events of the rule were not recorded: nothing is known.
+        NotRecorded = "not_recorded",
+        /// There is too little for a verdict.
+        TooLittle = "too_little",
+        /// Nothing is wrong.
+        Fine = "fine",
+        /// Worth a look.
+        Info = "info",
+        /// Something is wrong.
+        Warning = "warning",
+    }
+    /// The word, as the table has it.
+    pub fn word;
 }
 
 impl Verdict {
-    /// The word, as the table has it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Verdict::NotRecorded => "not_recorded",
-            Verdict::TooLittle => "too_little",
-            Verdict::Fine => "fine",
-            Verdict::Info => "info",
-            Verdict::Warning => "warning",
-        }
-    }
-
     /// The one that a word stands for; of an unknown word none is given.
     pub(super) fn of_word(word: &str) -> Verdict {
-        let all = [Verdict::Warning, Verdict::Info, Verdict::Fine, Verdict::TooLittle];
-        all.into_iter().find(|verdict| verdict.word() == word).unwrap_or(Verdict::NotRecorded)
+        Verdict::named(word).unwrap_or(Verdict::NotRecorded)
     }
 
     pub(super) fn of_score(score: f64) -> Verdict {

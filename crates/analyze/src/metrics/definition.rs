@@ -22,7 +22,6 @@ pub struct Definition {
     /// Table and column.
     of: String,
     /// The rows that it is made of, where other metrics are made of them, too.
-    #[serde(default)]
     rows: Option<String>,
     /// Only rows with one of these values in each of the columns.
     #[serde(rename = "where", default)]
@@ -34,7 +33,6 @@ pub struct Definition {
     #[serde(default)]
     pub(super) contains: BTreeMap<String, String>,
     /// Only rows of one kind, where a table has several that stand for the same.
-    #[serde(default)]
     pub(super) one_of: Option<OneOf>,
     pub(super) take: Take,
     /// The columns whose values have a figure each.
@@ -44,22 +42,18 @@ pub struct Definition {
     #[serde(default)]
     pub(super) named_by_type: bool,
     /// The property of the innermost frame that has a metric for each value.
-    #[serde(default)]
     pub(super) frame: Option<OfFrame>,
     /// Figures of one metric with `by` or `frame`.
     #[serde(default = "twenty")]
     pub(super) most: usize,
     /// The column that says where the largest value is.
-    #[serde(default)]
     pub(super) worst: Option<String>,
     /// Whether runs repeat it exactly.
     #[serde(default)]
     pub exact: bool,
     /// The list of events without which it says nothing.
-    #[serde(default)]
     pub(super) needs: Option<String>,
     /// Of a mean: the column that says how much each value counts.
-    #[serde(default)]
     pub(super) weight: Option<String>,
     /// One figure, of the first of these values of `by` that has rows.
     #[serde(default)]
@@ -112,25 +106,18 @@ impl OneOf {
     }
 }
 
-/// Which way is good.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
-#[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the words say it")]
-pub enum Better {
-    Lower,
-    Higher,
-    Neither,
-}
-
-impl Better {
-    /// The word, as the table `metric` has it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Better::Lower => "lower",
-            Better::Higher => "higher",
-            Better::Neither => "neither",
-        }
+tracequet_trace::worded! {
+    /// Which way is good.
+    #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+    #[serde(rename_all = "snake_case")]
+    #[allow(missing_docs, reason = "the words say it")]
+    pub enum Better {
+        Lower = "lower",
+        Higher = "higher",
+        Neither = "neither",
     }
+    /// The word, as the table `metric` has it.
+    pub fn word;
 }
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
@@ -287,7 +274,6 @@ struct RowSet {
     only: BTreeMap<String, Values>,
     #[serde(rename = "not", default)]
     except: BTreeMap<String, Values>,
-    #[serde(default)]
     one_of: Option<OneOf>,
     #[serde(default)]
     by: Vec<String>,

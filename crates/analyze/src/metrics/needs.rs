@@ -38,7 +38,6 @@ pub(super) struct Need {
 struct Wanted {
     /// Provider and name.
     of: String,
-    #[serde(default)]
     id: Option<u64>,
     #[serde(default)]
     keywords: u64,
@@ -52,45 +51,25 @@ struct Wanted {
     #[serde(default)]
     only_seen: bool,
     /// Only asked for with these words among the arguments of the provider. Then the event alone says nothing.
-    #[serde(default)]
     arguments: Option<String>,
 }
 
-/// Why a figure has no value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Missing {
-    /// The session did not ask for such events.
-    NotAsked,
-    /// No such event is in the recording, and nothing says whether they were asked for.
-    NotSeen,
-    /// The events were recorded, and there is nothing to take the metric of.
-    Empty,
-}
-
-impl Missing {
+tracequet_trace::worded! {
+    /// Why a figure has no value.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum Missing {
+        /// The session did not ask for such events.
+        NotAsked = "not_asked": "it was not recorded",
+        /// No such event is in the recording, and nothing says whether they were asked for.
+        NotSeen = "not_seen": "no event of its kind is in the recording, and nothing says whether they were recorded",
+        /// The events were recorded, and there is nothing to take the metric of.
+        Empty = "empty": "there is nothing to take it of",
+    }
     /// The word, as the table `metric` has it.
-    pub fn word(self) -> &'static str {
-        match self {
-            Missing::NotAsked => "not_asked",
-            Missing::NotSeen => "not_seen",
-            Missing::Empty => "empty",
-        }
-    }
-
-    /// The one that a word of the table stands for.
-    pub(super) fn of_word(word: &str) -> Option<Missing> {
-        [Missing::NotAsked, Missing::NotSeen, Missing::Empty].into_iter().find(|missing| missing.word() == word)
-    }
-
+    pub fn word;
     /// Why, as the end of a sentence.
-    pub fn why(self) -> &'static str {
-        match self {
-            Missing::NotAsked => "it was not recorded",
-            Missing::NotSeen => "no event of its kind is in the recording, and nothing says whether they were recorded",
-            Missing::Empty => "there is nothing to take it of",
-        }
-    }
+    pub fn why;
 }
 
 /// A need, as far as the recording shows it.
@@ -101,23 +80,18 @@ struct Shown {
     asked_since: Option<u32>,
 }
 
-/// An event of a need with all that is known of it.
+/// An event of a need.
 #[derive(Debug)]
 struct Event {
     /// Which need.
     need: usize,
     provider: &'static str,
     name: &'static str,
-    id: Option<u64>,
-    keywords: u64,
-    level: u32,
-    since: u32,
-    only_seen: bool,
-    arguments: Option<&'static str>,
+    wanted: &'static Wanted,
 }
 
 /// All needs, as far as a recording shows them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Needs {
     names: Vec<&'static str>,
     events: Vec<Event>,
@@ -133,14 +107,16 @@ impl Needs {
     pub(super) fn new(needs: &'static [Need]) -> Needs {
         let mut events = Vec::new();
         for (number, need) in needs.iter().enumerate() {
-            events.extend(need.events.iter().map(|wanted| Event::of(number, wanted)));
+            events.extend(need.events.iter().map(|wanted| {
+                let (provider, name) = wanted.of.split_once('/').unwrap_or((&wanted.of, ""));
+                Event { need: number, provider, name, wanted }
+            }));
         }
         Needs {
             names: needs.iter().map(|need| need.name.as_str()).collect(),
             events,
             shown: vec![Shown::default(); needs.len()],
-            is_session_known: false,
-            major: None,
+            ..Needs::default()
         }
     }
 
@@ -177,18 +153,22 @@ impl Needs {
             let ids: Vec<u64> = ids.split(',').filter_map(|id| id.trim().parse().ok()).collect();
             for event in &self.events {
                 let is_let_through = match row.event_filter {
-                    "only" => ids.iter().any(|id| event.id == Some(*id)),
-                    "except" => !ids.iter().any(|id| event.id == Some(*id)),
+                    "only" => ids.iter().any(|id| event.wanted.id == Some(*id)),
+                    "except" => !ids.iter().any(|id| event.wanted.id == Some(*id)),
                     _ => true,
                 };
-                let is_asked = !event.only_seen
+                let is_asked = !event.wanted.only_seen
                     && event.provider.eq_ignore_ascii_case(row.provider_name)
-                    && (event.keywords == 0 || event.keywords & row.keywords != 0)
-                    && row.level >= event.level
-                    && event.arguments.is_none_or(|part| arguments.is_empty() || arguments.contains(part))
+                    && (event.wanted.keywords == 0 || event.wanted.keywords & row.keywords != 0)
+                    && row.level >= event.wanted.level
+                    && event
+                        .wanted
+                        .arguments
+                        .as_deref()
+                        .is_none_or(|part| arguments.is_empty() || arguments.contains(part))
                     && is_let_through;
                 if let Some(shown) = self.shown.get_mut(event.need).filter(|_| is_asked) {
-                    let least = shown.asked_since.map_or(event.since, |known| known.min(event.since));
+                    let least = shown.asked_since.map_or(event.wanted.since, |known| known.min(event.wanted.since));
                     shown.asked_since = Some(least);
                 }
             }
@@ -199,13 +179,15 @@ impl Needs {
     fn seen(&mut self, batch: &RecordBatch) -> Result<()> {
         for row in rows_of::<Kind<'_>>(batch)? {
             let (provider, name, keywords) = (row.provider_name, row.event_name, row.keywords);
-            for event in self.events.iter().filter(|event| event.provider == provider && event.arguments.is_none()) {
+            for event in
+                self.events.iter().filter(|event| event.provider == provider && event.wanted.arguments.is_none())
+            {
                 // All of its keywords are ones that bring the event, too: whichever of them was asked for.
                 let comes_with_it = keywords != 0
-                    && keywords & !event.keywords == 0
-                    && row.level >= event.level
-                    && event.since == 0
-                    && !event.only_seen;
+                    && keywords & !event.wanted.keywords == 0
+                    && row.level >= event.wanted.level
+                    && event.wanted.since == 0
+                    && !event.wanted.only_seen;
                 if let Some(shown) = self.shown.get_mut(event.need).filter(|_| event.name == name || comes_with_it) {
                     shown.is_seen = true;
                 }
@@ -238,23 +220,6 @@ impl Needs {
             (false, Some(_)) => Some(Missing::NotSeen),
             (false, None) if self.is_session_known => Some(Missing::NotAsked),
             (false, None) => Some(Missing::NotSeen),
-        }
-    }
-}
-
-impl Event {
-    fn of(need: usize, wanted: &'static Wanted) -> Event {
-        let (provider, name) = wanted.of.split_once('/').unwrap_or((&wanted.of, ""));
-        Event {
-            need,
-            provider,
-            name,
-            id: wanted.id,
-            keywords: wanted.keywords,
-            level: wanted.level,
-            since: wanted.since,
-            only_seen: wanted.only_seen,
-            arguments: wanted.arguments.as_deref(),
         }
     }
 }
@@ -322,7 +287,7 @@ mod tests {
             let Some(provider) = tracequet_trace::catalog::provider(event.provider) else { continue };
             let layouts = provider.as_ref().unwrap().layouts();
             let newest = layouts.iter().rfind(|layout| layout.name == event.name).expect(event.name);
-            let own = (event.id, event.keywords, event.level);
+            let own = (event.wanted.id, event.wanted.keywords, event.wanted.level);
             assert_eq!(own, (Some(u64::from(newest.id)), newest.keywords, newest.level), "{}", event.name);
             compared += 1;
         }

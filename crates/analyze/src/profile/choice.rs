@@ -59,7 +59,7 @@ impl Choice {
 
     /// Reads a kind of samples, or the name of a table with call stacks.
     pub fn parse(text: &str) -> Result<Choice> {
-        if let Some(kind) = What::KINDS.into_iter().find(|kind| kind.as_str() == text) {
+        if let Some(kind) = What::named(text).filter(|kind| *kind != What::Rows) {
             return Ok(Choice::of(kind));
         }
         let all = schema::all()?;
@@ -68,8 +68,8 @@ impl Choice {
         if text.starts_with("event/") || tables().any(|name| name == text) {
             return Ok(Choice { table: text.to_owned(), ..Choice::of(What::Rows) });
         }
-        let names = What::KINDS.map(What::as_str);
-        let near = did_you_mean(text, names.into_iter().chain(tables()));
+        let names: Vec<&str> = What::ALL.into_iter().filter(|kind| *kind != What::Rows).map(What::as_str).collect();
+        let near = did_you_mean(text, names.iter().copied().chain(tables()));
         let names = names.join(", ");
         Err(Error::Usage(format!("expected {names}, event/PROVIDER/NAME or another table with call stacks{near}")))
     }

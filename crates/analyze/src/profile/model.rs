@@ -6,124 +6,90 @@ use tracequet_dataset::error::{Error, Result};
 
 use crate::subjects::pauses::Pause;
 
-/// Kind of samples in a profile.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum What {
-    /// CPU samples. Their weight is the time between two samples, where the recording says how long that is: of the
-    /// runtime's sampler the one that is observed, which is longer than the one that it is meant to keep.
-    #[default]
-    Cpu,
-    /// Sampled allocations, by the bytes that each represents.
-    Allocation,
-    /// Allocations of objects that survived their first collection.
-    Survivors,
-    /// Allocations of objects that died in generation 2, or among large or pinned objects.
-    Gen2Deaths,
-    /// Allocations of objects that are alive at the end.
-    Live,
-    /// Exceptions that were thrown.
-    Exception,
-    /// Waits for locks, by their time.
-    Contention,
-    /// Time in which threads were blocked, with the stack at which they resumed (.etl with context switches).
-    Blocked,
-    /// Waits in WaitHandle, Monitor.Wait and the like, by their time.
-    Wait,
-    /// Methods that were compiled while the program ran, by the time that it took.
-    Jit,
-    /// The rows of any table with call stacks, each counting once.
-    Rows,
-}
-
-/// The unit of weights.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Unit {
-    /// Nanoseconds.
-    Nanoseconds,
-    /// Bytes.
-    Bytes,
-    /// A number of things.
-    #[default]
-    Count,
-}
-
-impl Unit {
-    /// The word in JSON and on pages.
-    pub fn word(self) -> &'static str {
-        match self {
-            Unit::Nanoseconds => "ns",
-            Unit::Bytes => "bytes",
-            Unit::Count => "count",
-        }
+tracequet_trace::worded! {
+    /// Kind of samples in a profile.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum What {
+        /// CPU samples. Their weight is the time between two samples, where the recording says how long that is: of the
+        /// runtime's sampler the one that is observed, which is longer than the one that it is meant to keep.
+        #[default]
+        Cpu = "cpu",
+        /// Sampled allocations, by the bytes that each represents.
+        Allocation = "allocation",
+        /// Allocations of objects that survived their first collection.
+        Survivors = "survivors",
+        /// Allocations of objects that died in generation 2, or among large or pinned objects.
+        Gen2Deaths = "gen2-deaths",
+        /// Allocations of objects that are alive at the end.
+        Live = "live",
+        /// Exceptions that were thrown.
+        Exception = "exception",
+        /// Waits for locks, by their time.
+        Contention = "contention",
+        /// Waits in WaitHandle, Monitor.Wait and the like, by their time.
+        Wait = "wait",
+        /// Time in which threads were blocked, with the stack at which they resumed (.etl with context switches).
+        Blocked = "blocked",
+        /// Methods that were compiled while the program ran, by the time that it took.
+        Jit = "jit",
+        /// The rows of any table with call stacks, each counting once.
+        Rows = "rows",
     }
+    /// The word of the command line.
+    pub fn as_str;
 }
 
-/// The format of a profile.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ProfileFormat {
-    /// JSON of <https://www.speedscope.app>: all threads together, then each thread in the order of time.
-    Speedscope,
-    /// A line for each stack, `outermost;...;innermost weight`: what flame graph programs read.
-    Folded,
-    /// The protocol buffer of pprof, not compressed; a label names the thread of each sample.
-    Pprof,
-    /// JSON of <https://profiler.firefox.com> (the processed profile format): each thread in the order of time, with
-    /// the pauses of its process.
-    Firefox,
-    /// A trace of <https://ui.perfetto.dev>: CPU samples, pauses, collections, activities and counters.
-    Perfetto,
-    /// The profiles of OpenTelemetry's protocol, which is still in development: a `ProfilesData`, not compressed, with the span of each
-    /// sample.
-    Otlp,
+tracequet_trace::worded! {
+    /// The unit of weights.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum Unit {
+        /// Nanoseconds.
+        Nanoseconds = "ns",
+        /// Bytes.
+        Bytes = "bytes",
+        /// A number of things.
+        #[default]
+        Count = "count",
+    }
+    /// The word in JSON and on pages.
+    pub fn word;
+}
+
+tracequet_trace::worded! {
+    /// The format of a profile.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum ProfileFormat {
+        /// JSON of <https://www.speedscope.app>: all threads together, then each thread in the order of time.
+        Speedscope = "speedscope": "JSON for speedscope.app",
+        /// A line for each stack, `outermost;...;innermost weight`: what flame graph programs read.
+        Folded = "folded": "A line for each stack, for flame graphs",
+        /// The protocol buffer of pprof, not compressed; a label names the thread of each sample.
+        Pprof = "pprof": "Protocol buffer of pprof, not compressed",
+        /// JSON of <https://profiler.firefox.com> (the processed profile format): each thread in the order of time, with
+        /// the pauses of its process.
+        Firefox = "firefox": "JSON for profiler.firefox.com",
+        /// A trace of <https://ui.perfetto.dev>: CPU samples, pauses, collections, activities and counters.
+        Perfetto = "perfetto":
+            "Trace for ui.perfetto.dev: CPU samples, pauses, collections, requests and other activities, counters",
+        /// The profiles of OpenTelemetry's protocol, which is still in development: a `ProfilesData`, not compressed, with the span of each
+        /// sample.
+        Otlp = "otlp": "Profiles of OpenTelemetry (OTLP, v1development), not compressed, with the span of each sample",
+    }
+    /// The word of the command line.
+    pub fn as_str;
+    /// A short description.
+    pub fn about;
 }
 
 impl ProfileFormat {
-    /// All of them.
-    pub const ALL: [ProfileFormat; 6] = [
-        ProfileFormat::Speedscope,
-        ProfileFormat::Folded,
-        ProfileFormat::Pprof,
-        ProfileFormat::Firefox,
-        ProfileFormat::Perfetto,
-        ProfileFormat::Otlp,
-    ];
-
-    /// The word of the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ProfileFormat::Speedscope => "speedscope",
-            ProfileFormat::Folded => "folded",
-            ProfileFormat::Pprof => "pprof",
-            ProfileFormat::Firefox => "firefox",
-            ProfileFormat::Perfetto => "perfetto",
-            ProfileFormat::Otlp => "otlp",
-        }
-    }
-
-    /// A short description.
-    pub fn about(self) -> &'static str {
-        match self {
-            ProfileFormat::Speedscope => "JSON for speedscope.app",
-            ProfileFormat::Folded => "A line for each stack, for flame graphs",
-            ProfileFormat::Pprof => "Protocol buffer of pprof, not compressed",
-            ProfileFormat::Firefox => "JSON for profiler.firefox.com",
-            ProfileFormat::Perfetto => {
-                "Trace for ui.perfetto.dev: CPU samples, pauses, collections, requests and other activities, counters"
-            }
-            ProfileFormat::Otlp => {
-                "Profiles of OpenTelemetry (OTLP, v1development), not compressed, with the span of each sample"
-            }
-        }
-    }
-
     /// The format of a word.
     pub fn parse(word: &str) -> Result<ProfileFormat> {
         let all = ProfileFormat::ALL;
         let expected = || Error::Usage(format!("expected {}", all.map(ProfileFormat::as_str).join(", ")));
-        all.into_iter().find(|format| format.as_str() == word).ok_or_else(expected)
+        ProfileFormat::named(word).ok_or_else(expected)
     }
 }
 
@@ -226,39 +192,6 @@ pub struct Profile {
     pub without_stack: u64,
     /// Of [`What::Cpu`] samples that are left out because their threads wait, or run native code.
     pub waiting: u64,
-}
-
-impl What {
-    /// The kinds of samples that have a word of their own.
-    pub const KINDS: [What; 10] = [
-        What::Cpu,
-        What::Allocation,
-        What::Survivors,
-        What::Gen2Deaths,
-        What::Live,
-        What::Exception,
-        What::Contention,
-        What::Wait,
-        What::Blocked,
-        What::Jit,
-    ];
-
-    /// The word of the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            What::Cpu => "cpu",
-            What::Allocation => "allocation",
-            What::Survivors => "survivors",
-            What::Gen2Deaths => "gen2-deaths",
-            What::Live => "live",
-            What::Exception => "exception",
-            What::Contention => "contention",
-            What::Blocked => "blocked",
-            What::Wait => "wait",
-            What::Jit => "jit",
-            What::Rows => "rows",
-        }
-    }
 }
 
 impl Profile {

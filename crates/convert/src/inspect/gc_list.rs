@@ -55,32 +55,23 @@ pub struct Collection {
     pub duration_ns: Option<i64>,
 }
 
-/// A kind of collection, by how it runs beside the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum CollectionKind {
-    /// The program is stopped.
-    Blocking,
-    /// The program runs for most of it.
-    Background,
-    /// The program is stopped, while a background collection is under way.
-    Foreground,
+tracequet_trace::worded! {
+    /// A kind of collection, by how it runs beside the program.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum CollectionKind {
+        /// The program is stopped.
+        Blocking = "blocking",
+        /// The program runs for most of it.
+        Background = "background",
+        /// The program is stopped, while a background collection is under way.
+        Foreground = "foreground",
+    }
+    /// The word for it.
+    pub fn as_str;
 }
 
 impl CollectionKind {
-    /// All kinds, in order.
-    pub const ALL: [CollectionKind; 3] =
-        [CollectionKind::Blocking, CollectionKind::Background, CollectionKind::Foreground];
-
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            CollectionKind::Blocking => "blocking",
-            CollectionKind::Background => "background",
-            CollectionKind::Foreground => "foreground",
-        }
-    }
-
     /// By its name in the catalogue (`GCTypeMap`).
     fn by_name(name: &str) -> Option<CollectionKind> {
         match name {

@@ -15,32 +15,24 @@ pub const MOST_ENTRY_BYTES: u64 = 64 << 20;
 /// Labels of a recording: names and values.
 pub type Labels = BTreeMap<String, String>;
 
-/// The outcome of a recording.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Status {
-    /// The recording was read as a whole.
-    #[default]
-    Ok,
-    /// Something of it was lost, damaged or not decoded.
-    Losses,
-    /// The recording is still written, or its recorder was killed: it has parts, and no end.
-    Unfinished,
-    /// The recording could not be read. It has its row in `trace`, and nothing else.
-    Failed,
-}
-
-impl Status {
-    /// The word in `manifest.json`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Status::Ok => "ok",
-            Status::Losses => "losses",
-            Status::Unfinished => "unfinished",
-            Status::Failed => "failed",
-        }
+tracequet_trace::worded! {
+    /// The outcome of a recording.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    #[non_exhaustive]
+    pub enum Status {
+        /// The recording was read as a whole.
+        #[default]
+        Ok = "ok",
+        /// Something of it was lost, damaged or not decoded.
+        Losses = "losses",
+        /// The recording is still written, or its recorder was killed: it has parts, and no end.
+        Unfinished = "unfinished",
+        /// The recording could not be read. It has its row in `trace`, and nothing else.
+        Failed = "failed",
     }
+    /// The word in `manifest.json`.
+    pub fn name;
 }
 
 /// The rows of `diagnostic` of one kind.

@@ -24,7 +24,6 @@ pub struct Head {
     #[serde(default)]
     pub version: String,
     /// The version of the tables.
-    #[serde(default)]
     pub schema_version: Option<u32>,
     /// The layout of the files in the directory.
     pub layout: Layout,
@@ -56,7 +55,6 @@ impl Head {
             tool: String,
             #[serde(default)]
             version: String,
-            #[serde(default)]
             schema_version: Option<u32>,
         }
         let a_manifest = "a manifest of tracequet";

@@ -2,29 +2,20 @@
 
 use serde::{Deserialize, Serialize};
 
-/// File format of the tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Format {
-    /// One Parquet file per table.
-    #[default]
-    Parquet,
-    /// One Arrow IPC file (Feather V2) per table.
-    Arrow,
-}
-
-impl Format {
-    /// All formats.
-    pub const ALL: [Format; 2] = [Format::Parquet, Format::Arrow];
-
-    /// The name in `manifest.json` and in `--format`, which is the extension of the files, too.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Parquet => "parquet",
-            Format::Arrow => "arrow",
-        }
+tracequet_trace::worded! {
+    /// File format of the tables.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    #[non_exhaustive]
+    pub enum Format {
+        /// One Parquet file per table.
+        #[default]
+        Parquet = "parquet",
+        /// One Arrow IPC file (Feather V2) per table.
+        Arrow = "arrow",
     }
+    /// The name in `manifest.json` and in `--format`, which is the extension of the files, too.
+    pub fn name;
 }
 
 /// A layout of the files of a dataset in its directory.
@@ -38,24 +29,18 @@ pub enum Layout {
     Hive,
 }
 
-/// The type of unsigned 64-bit columns in the files.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum AddressType {
-    /// Unsigned, as they are.
-    #[default]
-    Uint64,
-    /// Signed with the same bits, for readers that know no unsigned numbers.
-    Int64,
-}
-
-impl AddressType {
-    /// The name in `manifest.json` and in `--address-type`.
-    pub fn name(self) -> &'static str {
-        match self {
-            AddressType::Uint64 => "uint64",
-            AddressType::Int64 => "int64",
-        }
+tracequet_trace::worded! {
+    /// The type of unsigned 64-bit columns in the files.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    #[non_exhaustive]
+    pub enum AddressType {
+        /// Unsigned, as they are.
+        #[default]
+        Uint64 = "uint64",
+        /// Signed with the same bits, for readers that know no unsigned numbers.
+        Int64 = "int64",
     }
+    /// The name in `manifest.json` and in `--address-type`.
+    pub fn name;
 }

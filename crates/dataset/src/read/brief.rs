@@ -60,21 +60,15 @@ pub(super) struct Brief {
     path: String,
     #[serde(default)]
     size_bytes: u64,
-    #[serde(default)]
     start: Option<String>,
     #[serde(default)]
     pub(super) status: Status,
-    #[serde(default)]
     events: Option<u64>,
-    #[serde(default)]
     dropped_events: Option<u64>,
-    #[serde(default)]
     complete: Option<bool>,
-    #[serde(default)]
     error: Option<String>,
     #[serde(default)]
     labels: Labels,
-    #[serde(default)]
     schema_version: Option<u32>,
 }
 

@@ -41,7 +41,6 @@ pub struct ColumnSchema {
     #[serde(rename = "type")]
     pub kind: String,
     /// Unit of the values, when they have one.
-    #[serde(default)]
     pub unit: Option<String>,
     /// Whether it may be null.
     #[serde(default)]

@@ -156,23 +156,17 @@ impl Methods {
     }
 }
 
-/// The way in which the method of a frame of a logical call stack was found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FoundBy {
-    /// By an address in its code.
-    Address,
-    /// By its id.
-    MethodId,
-}
-
-impl FoundBy {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
-        match self {
-            FoundBy::Address => "address",
-            FoundBy::MethodId => "method_id",
-        }
+tracequet_trace::worded! {
+    /// The way in which the method of a frame of a logical call stack was found.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum FoundBy {
+        /// By an address in its code.
+        Address = "address",
+        /// By its id.
+        MethodId = "method_id",
     }
+    /// The word for it.
+    pub fn word;
 }
 
 /// Methods by address and by id, for frames of which it is not known which of both they are. No id of a method is an

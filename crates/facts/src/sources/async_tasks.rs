@@ -85,20 +85,14 @@ const EXECUTION: u64 = 2;
 /// TaskWaitBehavior.Synchronous.
 const SYNCHRONOUS: u64 = 1;
 
-/// The reporter of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Source {
-    Profiler,
-    Tpl,
-}
-
-impl Source {
-    fn word(self) -> &'static str {
-        match self {
-            Source::Profiler => "async_profiler",
-            Source::Tpl => "tpl",
-        }
+tracequet_trace::worded! {
+    /// The reporter of a task.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    enum Source {
+        Profiler = "async_profiler",
+        Tpl = "tpl",
     }
+    fn word;
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

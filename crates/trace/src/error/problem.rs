@@ -8,27 +8,20 @@ use super::cut;
 /// Bytes of a message: names in it may be megabytes long, and there may be a problem with each event.
 const MAX_MESSAGE: usize = 4 << 10;
 
-/// The weight of a [`Problem`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub enum Severity {
-    /// Worth knowing; nothing is missing.
-    Info,
-    /// Something the process emitted is not in the tables, or not decoded.
-    DataLoss,
-    /// The recording is damaged here.
-    Error,
-}
-
-impl Severity {
-    /// The word in the `diagnostic` table.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::DataLoss => "data_loss",
-            Severity::Error => "error",
-        }
+crate::worded! {
+    /// The weight of a [`Problem`].
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[non_exhaustive]
+    pub enum Severity {
+        /// Worth knowing; nothing is missing.
+        Info = "info",
+        /// Something the process emitted is not in the tables, or not decoded.
+        DataLoss = "data_loss",
+        /// The recording is damaged here.
+        Error = "error",
     }
+    /// The word in the `diagnostic` table.
+    pub fn as_str;
 }
 
 /// Something that was lost, damaged or not understood while the rest was read: a row of the `diagnostic` table.
