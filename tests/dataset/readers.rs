@@ -132,6 +132,8 @@ fn queries_of_the_documents_give_rows() {
     arguments.push(convert_files(folder.path(), "spans", &[spans], &[]));
     let genaware = PathBuf::from("samples/genaware/gcgenaware.nettrace.zst");
     arguments.push(convert_files(folder.path(), "genaware", &[genaware], &[]));
+    let bench = PathBuf::from("samples/benchmarks/bench.nettrace.zst");
+    arguments.push(convert_files(folder.path(), "bench", &[bench], &[]));
     let keeps = PathBuf::from("samples/keeps.nettrace.zst");
     arguments.push(convert_files(folder.path(), "keeps", &[keeps], &["--lifetimes"]));
     let awaits = PathBuf::from("samples/awaits.nettrace.zst");

@@ -1,6 +1,7 @@
 //! Rows of the tables against what the recorded programs wrote down of themselves, and against made-up recordings.
 
 pub mod async_tasks;
+mod benchmarks;
 pub mod collections;
 mod collector;
 pub mod frames;

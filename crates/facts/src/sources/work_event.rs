@@ -107,13 +107,16 @@ fn of_task<'n>(work: &'n str, words: &[&str]) -> &'n str {
 /// The last letters of names for which [`is_id`] holds.
 pub const ID_ENDS: &[u8] = b"dDrR";
 
+/// Fields of BenchmarkDotNet's engine, which runs one benchmark and one iteration at a time: `EngineEventSource`.
+const OF_BENCHMARKS: [&str; 2] = ["benchmarkName", "totalOperations"];
+
 /// Whether a field by its name identifies a piece of work.
 pub fn is_id(field: &str) -> bool {
     let ends = |end: &str| {
         let start = field.len().checked_sub(end.len());
         start.and_then(|start| field.get(start..)).is_some_and(|tail| tail.eq_ignore_ascii_case(end))
     };
-    ends("id") || ends("identifier")
+    ends("id") || ends("identifier") || OF_BENCHMARKS.contains(&field)
 }
 
 #[cfg(test)]
@@ -149,8 +152,8 @@ mod tests {
         );
         assert_eq!(split_name("Started"), None);
         assert_eq!(
-            ["connectionId", "requestID", "TraceIdentifier", "id", "width", "Idle", ""].map(is_id),
-            [true, true, true, true, false, false, false]
+            ["connectionId", "requestID", "TraceIdentifier", "id", "totalOperations", "width", "Idle", ""].map(is_id),
+            [true, true, true, true, true, false, false, false]
         );
         assert_ne!(kind("a", "bc"), kind("ab", "c"));
     }
