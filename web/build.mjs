@@ -18,7 +18,9 @@ function digits(bytes) {
 }
 const [style, script, worker] = [here('page.css'), here('page.js'), here('wasi.js') + here('worker.js')];
 // A page of the program stands in a frame, which takes over this policy: its style and its script are allowed, too.
-const report = ['page.css', 'page.js'].map((name) => here(`../crates/report/src/${name}`));
+const of = (name) => here(`../crates/report/src/${name}`);
+const scripts = [...of('document.rs').matchAll(/include_str!\("(page\/\w+\.js)"\)/g)].map(([, name]) => of(name));
+const report = [of('page/page.css'), scripts.join('')];
 const policy = [
   "default-src 'none'",
   "connect-src 'none'",

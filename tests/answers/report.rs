@@ -470,7 +470,8 @@ fn texts_of_a_recording_stay_texts() {
     let lower = html.to_lowercase();
     assert_eq!(lower.matches("<script").count(), lower.matches("</script>").count());
     let of_data = |id| format!("<script type=\"application/octet-stream\" id=\"{id}\">");
-    let opened = ["<script>".to_owned(), of_data("flame-exceptions"), of_data("slices-exceptions")];
+    let data = ["flame-exceptions", "rows-exceptions", "selection"];
+    let opened: Vec<String> = data.map(of_data).into_iter().chain(["<script>".to_owned()]).collect();
     assert_eq!(lower.matches("<script").count(), opened.len());
     assert!(opened.iter().all(|element| lower.contains(element.as_str())));
     assert!(!lower.contains("<img") && !lower.contains("<!--") && !html.contains('\u{202e}'));
@@ -730,53 +731,54 @@ fn a_chart_of_few_values_has_a_dot_for_each() {
     assert!(charts > 0);
 }
 
-/// What each thread has at each node in each part of the time.
-fn slices(html: &str, id: &str) -> Vec<(u8, u8, u32, f64)> {
+/// Rows of a panel that are exact: time, place of the thread, place in the flame graph, amount.
+fn exact_rows(html: &str, id: &str) -> Vec<(i64, u16, u32, f64)> {
     let data = data(html, id);
     let u32_at = |at: usize| u32::from_le_bytes(data[at..at + 4].try_into().unwrap());
-    let count = u32_at(0) as usize;
-    let (threads, parts, keys) = (12, 12 + count, 12 + 2 * count);
-    let mut before = (0, 0, 0);
+    let (count, parts) = (u32_at(0) as usize, u32_at(4));
+    assert_eq!(parts, 0, "{id} has sums of parts of the time");
+    let (low, high) = (16, 16 + 4 * count);
+    let threads = high + 4 * count;
+    // Behind each other: thread (2 bytes), route, line, node (4), things (4), amount (8).
+    let (nodes, amounts) = (threads + 4 * count, threads + 12 * count);
+    let mut at = 0;
     (0..count)
         .map(|n| {
-            let of = (data[threads + n], data[parts + n]);
-            let from = if of == (before.0, before.1) { before.2 } else { 0 };
-            let key = from + u32_at(keys + 4 * n);
-            before = (of.0, of.1, key);
-            let weight = keys + 4 * count + 8 * n;
-            (of.0, of.1, key, f64::from_le_bytes(data[weight..weight + 8].try_into().unwrap()))
+            at += i64::from(u32_at(low + 4 * n)) | i64::from(u32_at(high + 4 * n)) << 32;
+            let thread = u16::from_le_bytes(data[threads + 2 * n..threads + 2 * n + 2].try_into().unwrap());
+            let amount = f64::from_le_bytes(data[amounts + 8 * n..amounts + 8 * n + 8].try_into().unwrap());
+            (at, thread, u32_at(nodes + 4 * n), amount)
         })
         .collect()
 }
 
 #[test]
-fn a_flame_graph_has_the_weights_of_threads_and_times() {
+fn the_rows_of_a_flame_graph_are_the_samples_of_threads_and_times() {
     let (_folder, dataset, html) = made(sample("stacks.nettrace"));
     let recording = dataset.recording(None).unwrap();
     let profile = tracequet::analyze::profile::read(&recording, tracequet::analyze::profile::What::Cpu).unwrap();
-    let found = slices(&html, "slices-cpu");
-    // Of each node what all threads have at all times is what the graph has.
-    let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
-    found.iter().for_each(|(_, _, key, weight)| *sums.entry(key >> 1).or_default() += weight);
-    let all: f64 = sums.values().sum();
+    let found = exact_rows(&html, "rows-cpu");
+    let head: serde_json::Value = serde_json::from_slice(&data(&html, "selection")).unwrap();
+    assert_eq!(head["end"], profile.duration_ns);
+    let thread_of = |place: u16| {
+        let thread = &head["threads"][usize::from(place)];
+        (thread[0].as_u64().unwrap(), thread[1].as_u64().unwrap())
+    };
+    let mut shown: Vec<_> =
+        found.iter().map(|(at, thread, _, amount)| (thread_of(*thread), *at, *amount as u64)).collect();
+    let mut expected: Vec<_> = profile
+        .threads
+        .iter()
+        .flat_map(|of| of.samples.iter().map(|sample| ((of.process_id, of.thread_id), sample.ts_ns, sample.weight)))
+        .collect();
+    shown.sort_unstable();
+    expected.sort_unstable();
+    assert!(expected.len() > 50);
+    assert_eq!(shown, expected);
+    // Of each node the rows at it and at its callees are what the graph has.
+    let all: f64 = found.iter().map(|(.., amount)| amount).sum();
     assert_eq!(all, nodes(&html, "flame-cpu")[0].2);
-    // A part of the time has the samples of this time.
-    let parts = 120i128;
-    let mut expected: BTreeMap<u8, f64> = BTreeMap::new();
-    for sample in profile.threads.iter().flat_map(|thread| &thread.samples) {
-        let part = i128::from(sample.ts_ns) * parts / i128::from(profile.duration_ns);
-        *expected.entry(part.min(parts - 1) as u8).or_default() += sample.weight as f64;
-    }
-    let mut by_part: BTreeMap<u8, f64> = BTreeMap::new();
-    found.iter().for_each(|(_, part, _, weight)| *by_part.entry(*part).or_default() += weight);
-    assert!(expected.len() > 5);
-    assert_eq!(by_part, expected);
-    // The first thread is the one with the most.
-    let mut threads: Vec<f64> =
-        profile.threads.iter().map(|thread| thread.samples.iter().map(|sample| sample.weight as f64).sum()).collect();
-    threads.sort_by(|a, b| b.total_cmp(a));
-    let first: f64 = found.iter().filter(|(thread, ..)| *thread == 0).map(|(.., weight)| weight).sum();
-    assert_eq!(Some(&first), threads.first());
+    assert!(found.iter().all(|(_, _, node, _)| ((node >> 1) as usize) < nodes(&html, "flame-cpu").len()));
 }
 
 #[test]

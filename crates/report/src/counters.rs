@@ -56,7 +56,7 @@ pub(crate) fn counters(recording: &Recording<'_>, end_ns: i64) -> Result<Option<
             drawn += 1;
             let ((low, _), (high, after)) = (in_unit(least, unit), in_unit(most, unit));
             let words = format!("{low} to {high}{after}");
-            let line = Line { name: name.clone(), words, class: "c0", points: points.clone(), is_step: false };
+            let line = Line { name: name.clone(), words, class: "c0", points: points.clone(), ..Line::default() };
             charts += &line.lane(end_ns);
         }
     } {

@@ -33,8 +33,20 @@ fn patterns() -> String {
 }
 
 /// The style and the script of the page, as they stand in the repository.
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const STYLE: &str = include_str!("page/page.css");
+const SCRIPT: &str = concat!(
+    include_str!("page/base.js"),
+    include_str!("page/selection.js"),
+    include_str!("page/rows.js"),
+    include_str!("page/tables.js"),
+    include_str!("page/timeline.js"),
+    include_str!("page/canvas.js"),
+    include_str!("page/flame.js"),
+    include_str!("page/lanes.js"),
+    include_str!("page/heap.js"),
+    include_str!("page/findings.js"),
+    include_str!("page/start.js"),
+);
 
 /// A part of the page with its heading. The navigation leads to it.
 pub(crate) struct Part {
@@ -130,6 +142,22 @@ impl Parts {
         }
         self.missing.clear();
         self.add("missing", "Not recorded", html);
+    }
+
+    /// Orders the parts by what the recording is about: figures, the timeline, requests and threads, then the parts that findings lead to, then the
+    /// others as they are.
+    pub(crate) fn in_order(&mut self, led_to: &[&str]) {
+        let first = ["figures", "timeline", "requests", "threads"];
+        let rank = |part: &Part| {
+            let place = first.iter().chain(led_to).position(|id| *id == part.id);
+            // What says how to record more, or what is lost, comes last.
+            place.unwrap_or(if matches!(part.id, "modules" | "losses" | "missing") {
+                usize::MAX
+            } else {
+                usize::MAX - 1
+            })
+        };
+        self.parts.sort_by_key(rank);
     }
 
     /// Whether a link can lead there.

@@ -1,9 +1,9 @@
 //! The recording itself, its findings, its metrics, and its losses.
 
-use tracequet_analyze::findings::{Finding, Verdict, followed, rule};
+use tracequet_analyze::findings::{Finding, Verdict, rule};
 use tracequet_analyze::metrics::{Metric, definition_of, metrics};
 use tracequet_analyze::present::units::{duration, utc};
-use tracequet_analyze::present::{Amount, Sentence};
+use tracequet_analyze::present::{Amount, Sentence, cut, escaped_sentence};
 
 use crate::document::Parts;
 use crate::prelude::*;
@@ -54,6 +54,8 @@ pub(crate) struct Facts {
     pub status: String,
     pub dropped: u64,
     pub is_complete: bool,
+    /// What stands in the line below the name: when, how long, what.
+    line: Vec<String>,
     /// Names and values, as they are shown.
     pairs: Vec<(&'static str, String)>,
 }
@@ -61,6 +63,7 @@ pub(crate) struct Facts {
 impl Facts {
     pub(crate) fn read(recording: &Recording<'_>) -> Result<Facts> {
         let mut facts = Facts { name: recording.info().trace_id.clone(), ..Facts::default() };
+        let mut events = String::new();
         recording.each_recorded::<Trace<'_>>(|row| {
             if let Some(path) = word(Some(row.path)) {
                 facts.name = file_name(path).to_owned();
@@ -69,15 +72,23 @@ impl Facts {
             facts.dropped = row.dropped_event_count;
             facts.is_complete = row.complete;
             facts.status = row.status.to_owned();
+            facts.line.extend(row.start_known.then(|| format!("{} UTC", utc(row.start_ts))));
+            facts.line.push(duration(row.duration_ns));
             let mut add = |name, value: Option<String>| facts.pairs.extend(value.map(|value| (name, value)));
             add("Recorded", row.start_known.then(|| format!("{} UTC", utc(row.start_ts))));
             add("Length", Some(duration(row.duration_ns)));
             add("Events", Some(count(row.event_count)));
             add("File", Some(format!("{}, {}", size(row.size_bytes), row.container)));
             add("Processors", Some(row.processor_count).filter(|count| *count > 0).map(count));
+            let lost = match row.dropped_event_count {
+                0 => "none lost".to_owned(),
+                lost => format!("{} lost", count(lost)),
+            };
+            events = format!("{}, {lost}", counted(row.event_count, "event", "events"));
             add("SHA-256", word(Some(row.sha256)).map(str::to_owned));
         })?;
         facts.read_processes(recording)?;
+        facts.line.push(events);
         recording.each_recorded::<Label<'_>>(|row| {
             if facts.pairs.len() < 40 {
                 facts.pairs.push(("Label", format!("{} = {}", row.name, row.value)));
@@ -87,7 +98,7 @@ impl Facts {
     }
 
     fn read_processes(&mut self, recording: &Recording<'_>) -> Result<()> {
-        let mut processes: Vec<(u64, String)> = Vec::new();
+        let mut processes: Vec<(u64, (String, String))> = Vec::new();
         let mut all = 0u64;
         recording.each_recorded::<Process<'_>>(|row| {
             all += 1;
@@ -96,14 +107,22 @@ impl Facts {
             words.extend(texts.into_iter().filter_map(|text| word(Some(text))).map(str::to_owned));
             words.extend(word(Some(row.runtime_version)).map(|version| format!(".NET {version}")));
             words.extend(word(Some(row.startup_flags)).map(|flags| flags.replace('|', " ")));
-            let of_process = (row.event_count, words.join(", "));
+            let program = word(Some(row.name)).or_else(|| program(row.command_line));
+            let version = word(Some(row.runtime_version)).map(|version| format!(" on .NET {version}"));
+            let id = row.process_id;
+            let short = format!("{} ({id}){}", program.unwrap_or("process"), version.unwrap_or_default());
+            let of_process = (row.event_count, (words.join(", "), short));
             // Keeps the processes with the most events.
             let place = processes.partition_point(|(events, _)| *events >= of_process.0);
             processes.insert(place, of_process);
             processes.truncate(MAX_PROCESSES);
         })?;
         let left_out = all.saturating_sub(processes.len() as u64);
-        self.pairs.extend(processes.into_iter().map(|(_, words)| ("Process", words)));
+        if let Some((_, (_, short))) = processes.first() {
+            let others = if all > 1 { format!(" and {} more", count(all - 1)) } else { String::new() };
+            self.line.push(format!("{}{others}", cut(short, 160)));
+        }
+        self.pairs.extend(processes.into_iter().map(|(_, (words, _))| ("Process", words)));
         if left_out > 0 {
             self.pairs.push(("Processes", format!("{} more, with fewer events", count(left_out))));
         }
@@ -111,16 +130,8 @@ impl Facts {
     }
 
     pub(crate) fn html(&self) -> String {
-        let mut out = String::from("<dl class=\"facts\">\n");
-        // Several values of one name have one heading.
-        for same in self.pairs.chunk_by(|(a, _), (b, _)| a == b) {
-            let is_long = same.len() > 1 || same.iter().any(|(_, value)| value.chars().count() > 32);
-            let class = if is_long { " class=\"long\"" } else { "" };
-            let name = same.first().map_or("", |(name, _)| *name);
-            let values: String = same.iter().map(|(_, value)| format!("<dd>{}</dd>", escaped(value))).collect();
-            writeln!(out, "<div{class}><dt>{}</dt>{values}</div>", escaped(name)).ok();
-        }
-        out.push_str("</dl>\n");
+        let line: Vec<String> = self.line.iter().map(|part| escaped(part)).collect();
+        let mut out = format!("<p class=\"when\">{}</p>\n", line.join(" · "));
         if let Some(lost) = self.lost() {
             let lost = escaped(&lost);
             writeln!(
@@ -129,6 +140,16 @@ impl Facts {
             )
             .ok();
         }
+        out.push_str("<details><summary>About the recording</summary>\n<dl class=\"facts\">\n");
+        // Several values of one name have one heading.
+        for same in self.pairs.chunk_by(|(a, _), (b, _)| a == b) {
+            let is_long = same.len() > 1 || same.iter().any(|(_, value)| value.chars().count() > 32);
+            let class = if is_long { " class=\"long\"" } else { "" };
+            let name = same.first().map_or("", |(name, _)| *name);
+            let values: String = same.iter().map(|(_, value)| format!("<dd>{}</dd>", escaped(value))).collect();
+            writeln!(out, "<div{class}><dt>{}</dt>{values}</div>", escaped(name)).ok();
+        }
+        out.push_str("</dl>\n</details>\n");
         out
     }
 
@@ -150,6 +171,16 @@ impl Facts {
     }
 }
 
+/// A sentence with its pieces of code as such.
+fn with_code(text: &str) -> String {
+    let pieces = text.split('`').enumerate();
+    let html = |(place, piece): (usize, &str)| match place % 2 {
+        0 => escaped_sentence(piece),
+        _ => format!("<code>{}</code>", escaped(piece)),
+    };
+    pieces.map(html).collect()
+}
+
 /// A line of a finding.
 fn step(out: &mut String, head: &str, html: &str) {
     write!(out, "<br><span class=\"step\">{head}:</span> {html}").ok();
@@ -157,10 +188,9 @@ fn step(out: &mut String, head: &str, html: &str) {
 
 /// The findings, each with a link to its evidence among the parts, and its command for a recording of this
 /// name. `None` when no rule says anything.
-pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts, name: &str) -> Result<Option<String>> {
-    let found = followed(recording)?;
+pub(crate) fn findings(found: Vec<Finding>, parts: &Parts, name: &str) -> Option<String> {
     if found.is_empty() {
-        return Ok(None);
+        return None;
     }
     let is_open = |finding: &Finding| finding.verdict >= Verdict::Info;
     let (open, rest): (Vec<Finding>, Vec<Finding>) = found.into_iter().partition(is_open);
@@ -189,15 +219,10 @@ pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts, name: &str) -> 
             let evidence = rule(&finding.rule).map(|rule| &rule.evidence);
             let place = evidence.and_then(|of| of.sections.iter().find(|place| parts.has(place)));
             if let Some(place) = place.filter(|_| is_open(finding)) {
-                // A graph is searched for the method, a table for what the finding is about.
-                let text = if place.starts_with("stacks") {
-                    finding.own_method.as_deref()
-                } else {
-                    finding.subject.as_deref().or(finding.own_method.as_deref())
-                };
                 write!(out, " <a class=\"evidence\" href=\"#{place}\"").ok();
-                if let Some(text) = text {
-                    write!(out, " data-search=\"{}\"", escaped(text)).ok();
+                let data = [("method", &finding.own_method), ("subject", &finding.subject)];
+                for (name, text) in data.into_iter().filter_map(|(name, text)| Some((name, text.as_deref()?))) {
+                    write!(out, " data-{name}=\"{}\"", escaped(text)).ok();
                 }
                 if let Some(column) = evidence.and_then(|of| of.sort) {
                     write!(out, " data-sort=\"{column}\"").ok();
@@ -207,7 +232,7 @@ pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts, name: &str) -> 
             let method = finding.own_method.iter().filter(|_| is_open(finding));
             method.for_each(|method| step(&mut out, "Where", &format!("<code>{}</code>", escaped(method))));
             if !finding.advice().is_empty() {
-                step(&mut out, "Change", &escaped(finding.advice()));
+                step(&mut out, "Change", &with_code(finding.advice()));
             }
             if !finding.next_step.is_empty() {
                 let command = escaped(&finding.command(&(name.to_owned(), None)));
@@ -223,7 +248,7 @@ pub(crate) fn findings(recording: &Recording<'_>, parts: &Parts, name: &str) -> 
         let summary = counted(rest.len() as u64, "rule without a finding", "rules without a finding");
         writeln!(out, "<details><summary>{summary}</summary>\n{}</details>", list(&rest)).ok();
     }
-    Ok(Some(out))
+    Some(out)
 }
 
 /// Figures that stand at the top, where they are recorded.
@@ -308,6 +333,13 @@ pub(crate) fn losses(recording: &Recording<'_>, facts: &Facts) -> Result<String>
         out += &(note(&words) + &rows.html("Diagnostics"));
     }
     Ok(out)
+}
+
+/// The program of a command line: what `dotnet` runs, or the file that runs.
+fn program(command_line: &str) -> Option<&str> {
+    let words = || command_line.split([' ', '"']).filter(|word| !word.is_empty());
+    let is_program = |word: &&str| word.ends_with(".dll") || word.ends_with(".exe");
+    words().take(8).find(is_program).or_else(|| words().next()).map(file_name)
 }
 
 /// The name of a file by the path that it had, maybe on another system: a name of Linux may have a backslash in it.

@@ -1,21 +1,13 @@
-//! Call stacks merged to a tree, for a flame graph, and the table of functions behind it. Beside the tree stands what each thread
-//! has in each part of the time, so that the script draws the graph of a thread or of a time.
+//! Call stacks merged to a tree, for a flame graph, and the table of functions behind it.
 
-use tracequet_analyze::present::units::counted;
-use tracequet_analyze::present::{Amount, Cell, cut, numbers, shown, table, words};
-use tracequet_analyze::profile::{Function, Profile, Sample};
+use tracequet_analyze::present::{Amount, Cell, numbers, table, words};
+use tracequet_analyze::profile::{Function, Profile};
 use tracequet_dataset::error::Result;
 use tracequet_trace::map::Map;
 
 use crate::document::rows_note;
-use crate::packed::Bytes;
+use crate::selection::Nodes;
 use crate::tree::{Packed, Room, Sums, Tree};
-
-/// Parts of the time, threads, and their sums that a page has; and bytes of the data.
-const MAX_PARTS: usize = 120;
-const MAX_THREADS: usize = 16;
-const MAX_SLICES: usize = 60_000;
-const MAX_PACKED_SLICES: usize = 160 << 10;
 
 /// Rows of the table.
 const MAX_ROWS: usize = 100;
@@ -44,20 +36,12 @@ impl<'p> Flame<'p> {
         self.tree.all[0]
     }
 
-    /// Packs the largest nodes, and what they have by threads and parts of the time.
-    pub(crate) fn packed(&self, profile: &Profile, room: &mut Room) -> Result<(Packed, Option<String>)> {
+    /// Packs the largest nodes, with the place that each call site has among them.
+    pub(crate) fn packed(&self, room: &mut Room) -> Result<(Packed, Nodes)> {
         let packed = self.tree.packed(self.functions, room)?;
-        let slices = self.slices(profile, &packed.order, MAX_PACKED_SLICES.min(room.slices / 3))?;
-        room.slices = room.slices.saturating_sub(slices.as_ref().map_or(0, String::len));
-        Ok((packed, slices))
-    }
-
-    /// What each thread has at each node in each part of the time. The parts are longer, and more threads are one, where that is
-    /// too much; `None` where it is too much even so.
-    fn slices(&self, profile: &Profile, order: &[u32], bytes_at_most: usize) -> Result<Option<String>> {
         // Of each node its place in the page, and whether it is there itself, or merged into a caller.
         let mut places: Vec<(u32, bool)> = vec![(0, true); self.tree.len()];
-        for (place, node) in order.iter().enumerate().skip(1) {
+        for (place, node) in packed.order.iter().enumerate().skip(1) {
             if let Some(of_node) = places.get_mut(*node as usize) {
                 *of_node = (place as u32, false);
             }
@@ -68,68 +52,11 @@ impl<'p> Flame<'p> {
                 of_node.0 = caller;
             }
         }
-        let sums = |samples: &[Sample]| samples.iter().fold(0u64, |sum, sample| sum.saturating_add(sample.weight));
-        let mut threads: Vec<(u64, usize)> =
-            profile.threads.iter().enumerate().map(|(place, thread)| (sums(&thread.samples), place)).collect();
-        threads.sort_by_key(|(weight, place)| (std::cmp::Reverse(*weight), *place));
-        let end_ns = i128::from(profile.duration_ns.max(1));
-        for (most_threads, parts) in
-            [(MAX_THREADS, MAX_PARTS), (MAX_THREADS, MAX_PARTS / 2), (8, MAX_PARTS / 4), (4, MAX_PARTS / 8), (2, 4)]
-        {
-            // The last one stands for all others, where there are more.
-            let shown = threads.len().min(most_threads);
-            let row_of: Map<usize, usize> =
-                threads.iter().enumerate().map(|(row, (_, place))| (*place, row.min(shown - 1))).collect();
-            let mut found: Map<(u8, u8, u32), u64> = Map::default();
-            for (place, thread) in profile.threads.iter().enumerate() {
-                let row = row_of.get(&place).copied().unwrap_or_default() as u8;
-                for sample in thread.samples.iter().filter(|sample| sample.weight > 0) {
-                    let part = i128::from(sample.ts_ns.max(0)) * parts as i128 / end_ns;
-                    let Some((node, is_whole)) = self.nodes_of.get(&sample.callsite) else { continue };
-                    let (at, is_merged) = places.get(*node as usize).copied().unwrap_or((0, true));
-                    let key = at << 1 | u32::from(is_merged || !is_whole);
-                    let sum = found.entry((row, part.min(parts as i128 - 1) as u8, key)).or_default();
-                    *sum = sum.saturating_add(sample.weight);
-                }
-                if found.len() > MAX_SLICES {
-                    break;
-                }
-            }
-            if found.len() > MAX_SLICES {
-                continue;
-            }
-            let mut found: Vec<((u8, u8, u32), u64)> = found.into_iter().collect();
-            found.sort_unstable();
-            let mut labels: Vec<String> = threads
-                .iter()
-                .take(shown)
-                .map(|(_, place)| shown_label(profile.threads.get(*place).map_or("", |thread| thread.label.as_str())))
-                .collect();
-            if let Some(last) = labels.last_mut().filter(|_| threads.len() > shown) {
-                *last = counted((threads.len() - shown + 1) as u64, "other thread", "other threads");
-            }
-            let mut bytes = Bytes::default();
-            bytes.u32(found.len() as u32);
-            bytes.u32(labels.len() as u32);
-            bytes.u32(parts as u32);
-            found.iter().for_each(|((thread, ..), _)| bytes.byte(*thread));
-            found.iter().for_each(|((_, part, _), _)| bytes.byte(*part));
-            // Small steps pack better than the places.
-            let mut before = (0, 0, 0);
-            for ((thread, part, key), _) in &found {
-                let from = if (*thread, *part) == (before.0, before.1) { before.2 } else { 0 };
-                bytes.u32(key - from);
-                before = (*thread, *part, *key);
-            }
-            found.iter().for_each(|(_, weight)| bytes.f64(*weight as f64));
-            labels.iter().for_each(|label| bytes.u32(label.len() as u32));
-            labels.iter().for_each(|label| bytes.bytes(label.as_bytes()));
-            let packed = bytes.packed()?;
-            if packed.len() <= bytes_at_most {
-                return Ok(Some(packed));
-            }
-        }
-        Ok(None)
+        let nodes = self.nodes_of.iter().map(|(callsite, (node, is_whole))| {
+            let (at, is_merged) = places.get(*node as usize).copied().unwrap_or((0, true));
+            (*callsite, at << 1 | u32::from(is_merged || !is_whole))
+        });
+        Ok((packed, nodes.collect()))
     }
 
     /// Functions with the largest parts, by what they have themselves.
@@ -157,9 +84,4 @@ impl<'p> Flame<'p> {
         let note = rows_note(order.len(), of, ["function", "functions"], "the largest parts of their own");
         (rows.html(label), note)
     }
-}
-
-/// The label of a thread, without what makes it long.
-fn shown_label(label: &str) -> String {
-    shown(cut(label, 80))
 }

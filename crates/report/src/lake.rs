@@ -217,7 +217,7 @@ fn trends(read: &[&Run]) -> Option<String> {
             );
             let ends = |value: f64| vec![(0, value), (read.len() as i64 - 1, value)];
             let band = |value: f64| Line { class: BAND, points: ends(value), is_step: true, ..Line::default() };
-            let line = Line { class: "c0", points, ..Line::default() };
+            let line = Line { class: "c0", unit: unit.clone(), points, ..Line::default() };
             charts += &lines(&title(name), &words, read.len() as i64 - 1, None, &[band(low), band(high), line], &[]);
         }
     } {

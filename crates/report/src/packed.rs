@@ -18,6 +18,10 @@ impl Bytes {
         self.0.push(value);
     }
 
+    pub(crate) fn u16(&mut self, value: u16) {
+        self.0.extend(value.to_le_bytes());
+    }
+
     pub(crate) fn u32(&mut self, value: u32) {
         self.0.extend(value.to_le_bytes());
     }

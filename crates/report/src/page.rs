@@ -3,10 +3,11 @@
 use std::fmt::Write;
 
 use tracequet_analyze::findings::overview::Overview;
+use tracequet_analyze::findings::{Finding, Verdict, followed, rule};
 use tracequet_analyze::heap::KeptWalk;
 use tracequet_analyze::present::units::{count, counted, share};
 use tracequet_analyze::present::{Amount, escaped};
-use tracequet_analyze::profile::{self, Profile, What};
+use tracequet_analyze::profile::{self, Labels, Profile, What};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
@@ -21,16 +22,17 @@ use crate::packed::element;
 use crate::pool::pool;
 use crate::requests::requests;
 use crate::retained::retained;
+use crate::selection::{Panel, Selection};
 use crate::sites;
-use crate::subjects::{self, STACKS, Subject};
+use crate::subjects::{self, BytesByType, STACKS, Subject};
 use crate::survival::fragmentation;
 use crate::tasks::tasks;
-use crate::threads::threads;
-use crate::timeline::{Series, Shown, Timeline};
-use crate::tree::Room;
+use crate::threads::{Lanes, threads};
+use crate::timeline::{Charted, Series, Shown, Timeline};
+use crate::tree::{Packed, Room};
 
 /// The tables that a page is made of.
-pub const TABLES: [&str; 42] = [
+pub const TABLES: [&str; 44] = [
     "trace",
     "trace_label",
     "process",
@@ -65,6 +67,8 @@ pub const TABLES: [&str; 42] = [
     "thread_activity",
     "async_task",
     "async_wait",
+    "log",
+    "session_provider",
     "counter",
     "method",
     "method_compilation",
@@ -96,41 +100,67 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     let end_ns = facts.duration_ns;
     let collections = Collections::read(recording)?;
     let cpu = subjects::samples(recording, end_ns)?;
-    let (allocations, allocated) = subjects::allocations(recording, end_ns)?;
+    let labels = Labels::read(recording)?;
+    let mut requests = requests(recording, &collections.pauses, &labels, end_ns)?;
+    let mut selection = Selection::of(end_ns, requests.as_mut().map(|requests| std::mem::take(&mut requests.known)));
+    if let Some(requests) = &mut requests {
+        requests.add_to(&mut selection)?;
+    }
     let (mut stacks_data, mut room) = (String::new(), Room::default());
-    let (mut graphs, mut waiting) = (Vec::new(), 0);
-    let (mut exceptions, mut locks, mut waits, mut compiled) = (None, None, None, None);
+    let (mut graphs, mut waiting, mut allocated) = (Vec::new(), 0, BytesByType::default());
+    let mut found: Vec<(What, Subject)> = Vec::new();
     for (what, id, name) in STACKS {
         let profile = stacks(recording, what)?;
-        match what {
-            What::Exception => exceptions = Some(subjects::exceptions(recording, profile.as_ref(), end_ns)?),
-            What::Contention => locks = Some(sites::locks(recording, profile.as_ref(), end_ns)?),
-            What::Wait => waits = Some(sites::waits(recording, profile.as_ref(), end_ns)?),
-            What::Jit => compiled = Some(sites::compiled(recording, profile.as_ref(), end_ns)?),
-            _ => {}
-        }
-        if let Some(profile) = profile {
-            let flame = Flame::of(&profile);
-            waiting = if what == What::Cpu && flame.all() == 0 { profile.waiting } else { waiting };
-            if flame.all() > 0 {
-                graphs.push(graph(&flame, &profile, id, name, &mut stacks_data, &mut room)?);
+        let flame = profile.as_ref().map(Flame::of);
+        let packed = flame.as_ref().filter(|flame| flame.all() > 0).map(|flame| flame.packed(&mut room)).transpose()?;
+        let (packed, nodes) = packed.unzip();
+        let mut panel = Panel::new(&mut selection, profile.as_ref(), nodes.unwrap_or_default());
+        let subject = match what {
+            What::Allocation => {
+                let (subject, by_type) = subjects::allocations(recording, &mut panel, end_ns)?;
+                allocated = by_type;
+                Some(subject)
             }
+            What::Exception => Some(subjects::exceptions(recording, &mut panel, end_ns)?),
+            What::Contention => Some(sites::locks(recording, &mut panel, end_ns)?),
+            What::Wait => Some(sites::waits(recording, &mut panel, end_ns)?),
+            What::Jit => Some(sites::compiled(recording, &mut panel, end_ns)?),
+            _ => None,
+        };
+        if let Some(profile) = profile.as_ref().filter(|_| subject.is_none()) {
+            panel.add_profile(profile);
+        }
+        panel.finish(id, subject.as_ref().map_or(&[], |subject| &subject.lines))?;
+        found.extend(subject.map(|subject| (what, subject)));
+        if let Some((profile, flame)) = profile.as_ref().zip(flame.as_ref()) {
+            waiting = if what == What::Cpu && flame.all() == 0 { profile.waiting } else { waiting };
+            graphs.extend(packed.map(|packed| graph(flame, profile, id, name, &mut stacks_data, &packed)));
         }
     }
-    let requests = requests(recording, &collections.pauses, end_ns)?;
+    let subject_of = |what: What| found.iter().find(|(of, subject)| *of == what && subject.rows > 0).map(|(_, of)| of);
     let pool = pool(recording)?;
-    let threads = threads(recording, end_ns)?;
+    let threads = threads(recording, &labels, end_ns)?;
+    let lanes = Lanes::read(recording, &mut selection, end_ns)?;
     let map = HeapMap::read(recording, &collections)?;
-    let mut series: Vec<(&str, Shown, &Series)> = Vec::new();
+    let mut series: Vec<Charted<'_>> = Vec::new();
     let of_collections = Series::of_collections(&collections, end_ns);
-    let is_sampled = allocations.rows > 0;
-    series.push(("Allocated", Shown::ByteRate, if is_sampled { &allocations.over_time } else { &of_collections }));
-    series.push(("CPU samples", Shown::Rate, &cpu));
-    series.extend(requests.as_ref().map(|requests| ("Requests", Shown::Rate, &requests.over_time)));
-    series.extend(exceptions.as_ref().map(|exceptions| ("Exceptions", Shown::Rate, &exceptions.over_time)));
-    series.extend(locks.as_ref().map(|locks| ("Waits for locks", Shown::Time, &locks.over_time)));
-    series.extend(waits.as_ref().map(|waits| ("Other waits", Shown::Time, &waits.over_time)));
-    series.extend(compiled.as_ref().map(|compiled| ("Compiling", Shown::Time, &compiled.over_time)));
+    series.push(match subject_of(What::Allocation) {
+        Some(allocations) => Charted::of("allocations", "Allocated", Shown::ByteRate, &allocations.over_time),
+        None => Charted::of("", "Allocated", Shown::ByteRate, &of_collections),
+    });
+    series.push(Charted::of("cpu", "CPU samples of threads that ran", Shown::Rate, &cpu));
+    series.extend(requests.as_ref().map(|of| Charted::of("requests", "Requests", Shown::Rate, &of.over_time)));
+    let names = [
+        (What::Exception, "exceptions", "Exceptions", Shown::Rate),
+        (What::Contention, "locks", "Waits for locks", Shown::Time),
+        (What::Wait, "waits", "Other waits", Shown::Time),
+        (What::Jit, "jit", "Compiling", Shown::Time),
+    ];
+    series.extend(
+        names
+            .into_iter()
+            .filter_map(|(what, rows, name, shown)| Some(Charted::of(rows, name, shown, &subject_of(what)?.over_time))),
+    );
     let lines = [
         requests.as_ref().and_then(|requests| requests.slowest.clone()),
         pool.as_ref().and_then(|pool| pool.line.clone()),
@@ -163,6 +193,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
         "No collections are recorded. <code>tracequet collect --for gc</code> records them.",
     );
     parts.add_data("stacks", &stacks_data);
+    parts.add_data("timeline", &selection.packed(&labels, &collections.pauses)?);
     let mut map_data = String::new();
     let heap = map.as_ref().map(|map| heap_part(recording, map, &collections, end_ns, &mut map_data)).transpose()?;
     parts.add_or(
@@ -188,7 +219,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     parts.add_or(
         "allocations",
         "Allocations",
-        subject(&allocations),
+        subject_of(What::Allocation).map(subject),
         "No allocations are recorded. <code>tracequet collect --for allocations</code> records them.",
     );
     parts.add_or(
@@ -206,19 +237,19 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     parts.add_or(
         "exceptions",
         "Exceptions",
-        exceptions.as_ref().and_then(subject),
+        subject_of(What::Exception).map(subject),
         "No exceptions are recorded. <code>tracequet collect --for exceptions</code> records them.",
     );
     parts.add_or(
         "locks",
         "Locks",
-        locks.as_ref().and_then(subject),
+        subject_of(What::Contention).map(subject),
         "No waits for locks are recorded. <code>tracequet collect --for contention</code> records them.",
     );
     parts.add_or(
         "waits",
         "Waits",
-        waits.as_ref().and_then(subject),
+        subject_of(What::Wait).map(subject),
         "No waits are recorded. <code>tracequet collect --for threadpool</code> records them, from .NET 9 on.",
     );
     parts.add_or(
@@ -230,7 +261,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     parts.add_or(
         "jit",
         "Compiling",
-        compiled.as_ref().and_then(subject),
+        subject_of(What::Jit).map(subject),
         "No compiling is recorded. <code>tracequet collect --for jit</code> records it.",
     );
     parts.add_or(
@@ -242,8 +273,8 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     parts.add_or(
         "threads",
         "Threads",
-        threads.map(|threads| threads.html),
-        "What threads did is not recorded: an .etl with context switches has it.",
+        threads_part(lanes, threads.map(|threads| threads.html)),
+        "What threads did is not recorded. <code>tracequet collect --for cpu,contention,threadpool</code> records it.",
     );
     let (table, about, modules) = subjects::modules(recording)?;
     let modules = (modules > 0).then(|| {
@@ -253,8 +284,10 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     parts.add_or("modules", "Modules", modules, "No modules are recorded. The runtime writes them at the end of a recording (rundown), unless the recorder leaves that out.");
     parts.add("losses", "Losses", losses(recording, &facts)?);
     parts.add_missing();
+    let found = followed(recording)?;
+    parts.in_order(&led_to(&found));
     // Findings lead to what is in the page.
-    let found = findings(recording, &parts, &facts.name)?;
+    let found = findings(found, &parts, &facts.name);
     let mut all = Parts::default();
     if !verdict.is_empty() {
         all.add("verdict", "Check", format!("<pre>{}</pre>\n", verdict_lines(verdict)));
@@ -268,6 +301,14 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     }
     all.parts.extend(parts.parts);
     Ok(document(&facts.name, &facts.html(), all.parts))
+}
+
+/// The sections that open findings lead to, those of the worst first.
+fn led_to(found: &[Finding]) -> Vec<&'static str> {
+    let open = found.iter().filter(|finding| finding.verdict >= Verdict::Info);
+    let sections = open.filter_map(|finding| rule(&finding.rule)).flat_map(|rule| rule.evidence.sections);
+    // A flame graph stands in the part of all.
+    sections.map(|place| if place.starts_with("stacks") { "stacks" } else { *place }).collect()
 }
 
 /// The lines of a verdict as HTML.
@@ -327,10 +368,9 @@ fn graph(
     id: &'static str,
     name: &'static str,
     data: &mut String,
-    room: &mut Room,
-) -> Result<Graph> {
+    packed: &Packed,
+) -> Graph {
     let unit = profile.unit.word();
-    let (packed, slices) = flame.packed(profile, room)?;
     let mut words = format!("{} in all.", Amount::in_unit(flame.all(), unit));
     if id == "cpu" && unit == "ns" {
         words += " Time of all threads that ran.";
@@ -359,11 +399,7 @@ fn graph(
     }
     let (table, about) = flame.table(&format!("stacks-{id}-table"), &format!("{name} by function"), unit);
     data.push_str(&element(&format!("flame-{id}"), &packed.data));
-    match &slices {
-        Some(slices) => data.push_str(&element(&format!("slices-{id}"), slices)),
-        None => words += " There is too much of it to follow the time and the thread that are chosen.",
-    }
-    Ok(Graph { id, name, unit, words, table, about })
+    Graph { id, name, unit, words, table, about }
 }
 
 /// The graphs. `waiting` are the samples of threads outside of managed code, where a recording has no others.
@@ -445,6 +481,15 @@ fn heap_part(
     ))
 }
 
-fn subject(subject: &Subject) -> Option<String> {
-    (subject.rows > 0).then(|| note(&subject.note) + &subject.table)
+/// What threads did: the lanes that the script draws, and the times of those with context switches.
+fn threads_part(lanes: Option<&str>, times: Option<String>) -> Option<String> {
+    let lanes = lanes.map(|about| format!("<div class=\"threads\">{}</div>\n", note(about)));
+    if lanes.is_none() && times.is_none() {
+        return None;
+    }
+    Some(lanes.unwrap_or_default() + &times.unwrap_or_default())
+}
+
+fn subject(subject: &Subject) -> String {
+    note(&subject.note) + &subject.table
 }

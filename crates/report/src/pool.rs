@@ -52,6 +52,6 @@ pub(crate) fn pool(recording: &Recording<'_>) -> Result<Option<Pool>> {
     let points: Vec<(i64, f64)> = workers.into_iter().map(|(ts_ns, count)| (ts_ns, count.into())).collect();
     let most = points.iter().fold(0.0, |most: f64, (_, workers)| most.max(*workers));
     let words = format!("workers, at most {most}");
-    let line = Line { name: "Thread pool".into(), words, class: "g1", points, is_step: true };
+    let line = Line { name: "Thread pool".into(), words, class: "g1", points, is_step: true, ..Line::default() };
     Ok(Some(Pool { html, line: Some(line).filter(|line| !line.points.is_empty()) }))
 }

@@ -1,17 +1,23 @@
 //! Requests of HTTP by route, and the slowest of them.
 
+use std::collections::HashSet;
+
 use tracequet_analyze::present::units::{count, counted, duration};
 use tracequet_analyze::present::{Cell, numbers, table, words};
+use tracequet_analyze::profile::Labels;
 use tracequet_analyze::subjects::pauses::{self, Pauses};
 use tracequet_analyze::subjects::pool::percentile;
-use tracequet_analyze::subjects::requests::{Asked, CLIENT, SERVER, route, source, sources, spent};
+use tracequet_analyze::subjects::requests::{Asked, CLIENT, SERVER, Worked, logged, parted, route, source, sources};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::document::{note, rows_note};
+use crate::histogram::histograms;
 use crate::read::{span, word};
-use crate::subjects::Groups;
+use crate::selection::{Item, Known, NONE, Nodes, Panel, Selection};
+use crate::subjects::{Groups, Largest};
 use crate::timeline::{Highest, Line, Series};
+use crate::waterfall::{Opened, waterfalls};
 
 tracequet_dataset::row! {
     struct Request of activity {
@@ -19,6 +25,7 @@ tracequet_dataset::row! {
         thread_id,
         end_thread_id,
         activity_id,
+        w3c_trace_id,
         start_ts_ns,
         duration_ns,
         provider_name,
@@ -33,9 +40,12 @@ tracequet_dataset::row! {
 /// Requests that came in, and those of HttpClient, with their sources.
 const SIDES: [(&str, [(&str, &str); 3]); 2] = [("server", SERVER), ("client", CLIENT)];
 
-/// Durations that are held for percentiles, and requests that are listed.
+/// Durations that are held for percentiles, requests that a selection knows, and requests that are listed: the slowest of all, and
+/// the slowest of these routes.
 const MAX_DURATIONS: usize = 4 << 20;
+const MAX_KNOWN: usize = 128 << 10;
 const MAX_SLOWEST: usize = 30;
+const MAX_ROUTES: usize = 15;
 
 #[derive(Debug, Default)]
 struct Route {
@@ -43,26 +53,50 @@ struct Route {
     total_ns: u64,
     requests: u64,
     failed: u64,
+    slowest: Option<Slow>,
 }
 
+#[derive(Clone, Debug)]
 struct Slow {
     asked: Asked,
-    start_ns: i64,
     duration_ns: u64,
     side: usize,
     route: String,
     status: Option<u32>,
 }
 
-/// The part, and what the timeline has of it.
+/// The part, and what the timeline and the selection have of it.
 pub(crate) struct Requests {
     pub html: String,
     pub over_time: Series,
     pub slowest: Option<Line>,
+    pub known: Known,
+    /// The rows of requests, and the place in `known` of those that came in.
+    rows: Vec<(Item, Option<u32>)>,
+    lines: Vec<u32>,
+}
+
+impl Requests {
+    /// Adds the rows of the requests to a selection that knows them.
+    pub(crate) fn add_to(&mut self, selection: &mut Selection) -> Result<()> {
+        let mut panel = Panel::new(selection, None, Nodes::default());
+        for (item, of_itself) in std::mem::take(&mut self.rows) {
+            match of_itself {
+                Some(route) => panel.add_of(item, route),
+                None => panel.add(item),
+            }
+        }
+        panel.finish("requests", &self.lines)
+    }
 }
 
 /// Reads the requests. `None` when there are none.
-pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) -> Result<Option<Requests>> {
+pub(crate) fn requests(
+    recording: &Recording<'_>,
+    pauses: &Pauses,
+    labels: &Labels,
+    end_ns: i64,
+) -> Result<Option<Requests>> {
     let chosen = sources(recording)?;
     if chosen.iter().all(Option::is_none) {
         return Ok(None);
@@ -72,46 +106,65 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
     let mut highest = Highest::new(end_ns);
     let mut slowest: Vec<Slow> = Vec::new();
     let (mut held, mut left_out, mut open) = (0usize, 0u64, 0u64);
+    let mut rows: Vec<(Item, bool)> = Vec::new();
+    let mut served: Vec<(Asked, u32)> = Vec::new();
     recording.each_recorded::<Request<'_>>(|row| {
         let place = source(row.provider_name, row.name);
         let Some((side, _)) = place.filter(|(side, place)| chosen.get(*side) == Some(&Some(*place))) else { return };
         let [start, end] = [row.start_fields, row.end_fields].map(Option::unwrap_or_default);
-        let (route, start_ns) = (route(start, end), row.start_ts_ns);
+        let (route, start_ns, duration) = (route(start, end), row.start_ts_ns, row.duration_ns.map(span));
         over_time.add(side, start_ns, 1);
+        let is_failed = row.result == Some("failure");
         let group = groups.of([SIDES.get(side).map_or("", |(side, _)| *side), route.as_str()]);
         group.requests += 1;
-        group.failed += u64::from(row.result == Some("failure"));
-        let Some(duration_ns) = row.duration_ns.map(span) else {
-            open += 1;
-            return;
+        group.failed += u64::from(is_failed);
+        let end_ns = start_ns.saturating_add(duration.unwrap_or_default().min(i64::MAX as u64) as i64);
+        let asked = Asked {
+            is_server: side == 0,
+            process: row.process_id,
+            thread: row.thread_id,
+            is_of_thread: row.thread_id == row.end_thread_id,
+            activity: word(row.activity_id).map(str::to_owned),
+            trace: word(row.w3c_trace_id).map(str::to_owned),
+            start_ns,
+            end_ns,
         };
-        highest.add(start_ns, duration_ns);
-        group.total_ns = group.total_ns.saturating_add(duration_ns);
-        if held < MAX_DURATIONS {
-            group.durations.push(duration_ns);
-            held += 1;
+        if let Some(duration_ns) = duration {
+            highest.add(start_ns, duration_ns);
+            group.total_ns = group.total_ns.saturating_add(duration_ns);
+            if held < MAX_DURATIONS {
+                group.durations.push(duration_ns);
+                held += 1;
+            } else {
+                left_out += 1;
+            }
+            let slow =
+                || Slow { asked: asked.clone(), duration_ns, side, route: route.clone(), status: row.status_code };
+            if group.slowest.as_ref().is_none_or(|slowest| slowest.duration_ns < duration_ns) {
+                group.slowest = Some(slow());
+            }
+            let rank = slowest.partition_point(|slow| slow.duration_ns >= duration_ns);
+            if rank < MAX_SLOWEST {
+                slowest.insert(rank, slow());
+                slowest.truncate(MAX_SLOWEST);
+            }
         } else {
-            left_out += 1;
+            open += 1;
         }
-        let rank = slowest.partition_point(|slow| slow.duration_ns >= duration_ns);
-        if rank < MAX_SLOWEST {
-            let asked = Asked {
-                is_server: side == 0,
-                process: row.process_id,
-                thread: row.thread_id,
-                is_of_thread: row.thread_id == row.end_thread_id,
-                activity: word(row.activity_id).map(str::to_owned),
-                start_ns,
-                end_ns: start_ns.saturating_add(duration_ns.min(i64::MAX as u64) as i64),
-            };
-            slowest.insert(rank, Slow { asked, start_ns, duration_ns, side, route, status: row.status_code });
-            slowest.truncate(MAX_SLOWEST);
+        let (thread, group) = ((row.process_id, row.thread_id), groups.last);
+        if rows.len() < MAX_KNOWN {
+            let more = if is_failed { 1.0 } else { 0.0 };
+            let item = Item { thread, ts_ns: start_ns, callsite: 0, group, count: 1, amount: duration, more };
+            rows.push((item, side == 0));
+            if side == 0 && duration.is_some() {
+                served.push((asked, group));
+            }
         }
     })?;
     over_time.kinds.retain(|(_, _, sums)| sums.iter().any(|sum| *sum > 0));
-    let (mut largest, of) = groups.largest(|route| route.total_ns);
-    let table = table!("requests-table", &mut largest, |(names, route)| {
-        route.durations.sort_unstable();
+    let Largest { rows: mut largest, of, lines } = groups.largest(|route| route.total_ns);
+    largest.iter_mut().for_each(|(_, route)| route.durations.sort_unstable());
+    let table = table!("requests-table", &largest, |(names, route)| {
         let at = |percent: usize| Cell::span(percentile(&route.durations, percent));
     } {
         words("side", "server: requests that came in; client: those of HttpClient") =>
@@ -142,14 +195,22 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
     if left_out > 0 {
         about += &format!(" Percentiles are of the first {}.", count(MAX_DURATIONS as u64));
     }
+    let routes: Vec<String> = largest.iter().map(|(names, _)| route_of_line(names).to_owned()).collect();
+    let durations = largest.iter().take(MAX_ROUTES).filter(|(names, _)| !route_of_line(names).is_empty());
+    let durations = histograms(durations.map(|(names, route)| (route_of_line(names), route.durations.as_slice())));
+    let most = slowest.first().map_or(0, |slow| slow.duration_ns);
+    slowest.extend(largest.iter_mut().take(MAX_ROUTES).filter_map(|(_, route)| route.slowest.take()));
+    let mut seen = HashSet::new();
+    slowest.retain(|slow| seen.insert((slow.side, slow.asked.start_ns, slow.asked.thread, slow.duration_ns)));
+    slowest.sort_by_key(|slow| (std::cmp::Reverse(slow.duration_ns), slow.asked.start_ns, slow.asked.thread));
     let asked: Vec<Asked> = slowest.iter().map(|slow| slow.asked.clone()).collect();
-    let spent = spent(recording, &asked, source_of(0))?;
+    let (spent, parts) = parted(recording, &asked, source_of(0))?;
     let has_pauses = pauses::are_recorded(recording)?;
     let stopped = |asked: &Asked| {
         has_pauses.then(|| pauses.within_ns(asked.process, asked.start_ns, asked.end_ns).max(0).cast_unsigned())
     };
-    let mut slow = table!("slowest-table", slowest.iter().zip(spent), |(request, spent)| at request.start_ns, {
-        numbers("start s", "When it began, in seconds since the recording began") => Cell::moment(request.start_ns),
+    let mut slow = table!("slowest-table", slowest.iter().zip(spent), |(request, spent)| at request.asked.start_ns, {
+        numbers("start s", "When it began, in seconds since the recording began") => Cell::moment(request.asked.start_ns),
         words("side", "server or client") => Cell::optional(SIDES.get(request.side).map(|(side, _)| *side)),
         words("route", "Method and path") => Cell::text(&request.route),
         numbers("took", "From its start to its end") => Cell::span(request.duration_ns),
@@ -164,18 +225,38 @@ pub(crate) fn requests(recording: &Recording<'_>, pauses: &Pauses, end_ns: i64) 
             Cell::span(spent.await_ns),
         numbers("in pauses", "The time in which all managed threads were stopped for collections") =>
             Cell::span(stopped(&request.asked)),
+        numbers("allocated", "By these threads, as samples of allocations say") => Cell::size(spent.allocated),
         numbers("status", "Of HTTP") => Cell::id(request.status.map(u64::from)),
     });
-    let mut html = note(&about) + &table.html("Requests by route");
+    let mut html = note(&about) + &table.html("Requests by route") + &durations;
     if !slowest.is_empty() {
         let gone = slow.without_empty();
         let gone = gone.iter().filter(|name| **name != "status").copied().collect::<Vec<_>>().join(", ");
         let gone = if gone.is_empty() { gone } else { format!(" Not recorded: {gone}.") };
         let words = "What they spent their time on, by the threads that worked for them. Shares overlap: a pause may fall into a wait, and a query may be awaited.";
-        let note = note(&format!("{words}{gone}"));
+        let note = note(&format!("The slowest of all, and those of the routes with most time. {words}{gone}"));
         html += &format!("<h3>The slowest</h3>\n{note}{}", slow.html("The slowest requests"));
+        let opened = slowest.iter().map(|slow| Opened {
+            asked: &slow.asked,
+            name: &slow.route,
+            pauses: if has_pauses { pauses.apart(slow.asked.process) } else { &[] },
+        });
+        html += &waterfalls(opened, &parts, &logged(recording, &asked)?, labels);
     }
-    let most = slowest.first().map_or(0, |slow| slow.duration_ns);
     let words = format!("of each moment the slowest that began; at most {}", duration(most as i64));
-    Ok(Some(Requests { html, over_time, slowest: highest.line("Latency of requests", words, "c0") }))
+    let line = |group: u32| lines.get(group as usize).copied().unwrap_or(NONE);
+    let rows = rows.into_iter().map(|(item, is_server)| (item, is_server.then(|| line(item.group)))).collect();
+    let (served, route_of): (Vec<Asked>, Vec<u32>) =
+        served.into_iter().map(|(asked, group)| (asked, line(group))).unzip();
+    let known = Known { worked: Worked::read(recording, &served)?, route_of, routes };
+    let slowest = highest.line("Latency of requests", words, "c0", "ns");
+    Ok(Some(Requests { html, over_time, slowest, known, rows, lines }))
+}
+
+/// The route of a line of the table, where its requests came in; else nothing.
+fn route_of_line(names: &[String]) -> &str {
+    match names {
+        [side, route] if side == "server" => route,
+        _ => "",
+    }
 }

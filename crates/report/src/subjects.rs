@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use tracequet_analyze::present::cut;
-use tracequet_analyze::profile::{Profile, What};
+use tracequet_analyze::profile::What;
 use tracequet_analyze::subjects::allocations::{self, Allocation, SOURCES};
 use tracequet_analyze::subjects::processor::{State, is_of_runtime};
 
 use crate::prelude::*;
+use crate::selection::{Item, Panel};
 use crate::timeline::Series;
 
 /// Names that are distinguished; what is beyond them is one row.
@@ -27,7 +28,7 @@ tracequet_dataset::row! {
 }
 
 tracequet_dataset::row! {
-    struct ExceptionRow of exception { type_name, catch_method_name, message, ts_ns, callsite_id }
+    struct ExceptionRow of exception { process_id, thread_id, type_name, catch_method_name, message, ts_ns, callsite_id }
 }
 
 tracequet_dataset::row! {
@@ -45,13 +46,27 @@ pub(crate) struct Subject {
     pub note: String,
     pub rows: u64,
     pub over_time: Series,
+    /// The line of the table of each group of rows.
+    pub lines: Vec<u32>,
 }
 
 /// Sums by names, which stand one behind the other in a key.
 #[derive(Debug)]
 pub(crate) struct Groups<V> {
-    found: Map<String, V>,
+    found: Map<String, (u32, V)>,
     key: String,
+    /// The number of the names that were asked for last: numbers are in the order in which names were met.
+    pub last: u32,
+}
+
+/// The lines of a table.
+#[derive(Debug)]
+pub(crate) struct Largest<V> {
+    pub rows: Vec<(Vec<String>, V)>,
+    /// How many there are, with those that have no line.
+    pub of: usize,
+    /// The line of each number; `u32::MAX` of those without a line.
+    pub lines: Vec<u32>,
 }
 
 /// Between the names of a key.
@@ -59,7 +74,7 @@ const BETWEEN: char = '\0';
 
 impl<V: Default> Groups<V> {
     pub(crate) fn new() -> Groups<V> {
-        Groups { found: Map::default(), key: String::new() }
+        Groups { found: Map::default(), key: String::new(), last: 0 }
     }
 
     pub(crate) fn of<const N: usize>(&mut self, names: [&str; N]) -> &mut V {
@@ -74,20 +89,29 @@ impl<V: Default> Groups<V> {
         if !self.found.contains_key(&self.key) && self.found.len() >= MAX_NAMES {
             write(&mut self.key, [OTHERS; N]);
         }
-        if !self.found.contains_key(&self.key) {
-            return self.found.entry(self.key.clone()).or_default();
-        }
-        self.found.entry(std::mem::take(&mut self.key)).or_default()
+        let number = self.found.len() as u32;
+        let new = || (number, V::default());
+        let (number, value) = match self.found.contains_key(&self.key) {
+            false => self.found.entry(self.key.clone()).or_insert_with(new),
+            true => self.found.entry(std::mem::take(&mut self.key)).or_insert_with(new),
+        };
+        self.last = *number;
+        value
     }
 
-    /// The largest, and how many there are.
-    pub(crate) fn largest(self, size: impl Fn(&V) -> u64) -> (Vec<(Vec<String>, V)>, usize) {
+    /// The largest.
+    pub(crate) fn largest(self, size: impl Fn(&V) -> u64) -> Largest<V> {
         let mut all: Vec<_> = self.found.into_iter().collect();
-        let of = all.len();
-        all.sort_by(|a, b| size(&b.1).cmp(&size(&a.1)).then_with(|| a.0.cmp(&b.0)));
+        let (of, mut lines) = (all.len(), vec![u32::MAX; all.len()]);
+        all.sort_by(|(a_key, (_, a)), (b_key, (_, b))| size(b).cmp(&size(a)).then_with(|| a_key.cmp(b_key)));
         all.truncate(MAX_ROWS);
+        for (line, (_, (number, _))) in all.iter().enumerate() {
+            if let Some(of_number) = lines.get_mut(*number as usize) {
+                *of_number = line as u32;
+            }
+        }
         let names = |key: String| key.split(BETWEEN).map(str::to_owned).collect();
-        (all.into_iter().map(|(key, value)| (names(key), value)).collect(), of)
+        Largest { rows: all.into_iter().map(|(key, (_, value))| (names(key), value)).collect(), of, lines }
     }
 }
 
@@ -103,7 +127,11 @@ pub(crate) type BytesByType = Map<String, u64>;
 
 /// Allocations by type, and the bytes of each. Several kinds of samples may stand for the same bytes, so that only
 /// those of one are counted.
-pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<(Subject, BytesByType)> {
+pub(crate) fn allocations(
+    recording: &Recording<'_>,
+    panel: &mut Panel<'_>,
+    end_ns: i64,
+) -> Result<(Subject, BytesByType)> {
     let has_table = recording.has::<Allocation<'_>>();
     let best = if has_table { allocations::best(recording)? } else { None };
     let names = type_names(recording, best.is_some())?;
@@ -122,13 +150,22 @@ pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<(Sub
         add(&mut sum.bytes, bytes);
         sum.objects = row.object_count.map(|objects| sum.objects.unwrap_or_default() + objects).or(sum.objects);
         over_time.add(0, row.ts_ns, bytes.unwrap_or_default());
+        panel.add(Item {
+            thread: (row.process_id, row.thread_id),
+            ts_ns: row.ts_ns,
+            callsite: row.callsite_id,
+            group: groups.last,
+            count: 1,
+            amount: bytes,
+            more: row.object_count.unwrap_or_default(),
+        });
         Ok(())
     };
     if has_table {
         allocations::each(recording, &mut take)?;
     }
-    let by_type = groups.found.iter().filter_map(|(name, sum)| Some((name.clone(), sum.bytes?))).collect();
-    let (largest, of) = groups.largest(|sum| sum.bytes.unwrap_or_default());
+    let by_type = groups.found.iter().filter_map(|(name, (_, sum))| Some((name.clone(), sum.bytes?))).collect();
+    let Largest { rows: largest, of, lines } = groups.largest(|sum| sum.bytes.unwrap_or_default());
     let table = table!("allocations-table", &largest, |(name, sum)| {
         words("type", "Of the sampled objects") => Cell::optional(name.first().map(String::as_str)),
         numbers("bytes", "That the samples stand for") => Cell::size(sum.bytes),
@@ -144,7 +181,7 @@ pub(crate) fn allocations(recording: &Recording<'_>, end_ns: i64) -> Result<(Sub
             _ => " By the objects that were recorded.",
         };
     }
-    Ok((Subject { table: table.html("Allocations by type"), note, rows, over_time }, by_type))
+    Ok((Subject { table: table.html("Allocations by type"), note, rows, over_time, lines }, by_type))
 }
 
 /// Names of types, for samples that have only an id.
@@ -172,10 +209,10 @@ struct Thrown {
 }
 
 /// Exceptions by type, by the method that caught them, and by the user's own method that threw them.
-pub(crate) fn exceptions(recording: &Recording<'_>, profile: Option<&Profile>, end_ns: i64) -> Result<Subject> {
+pub(crate) fn exceptions(recording: &Recording<'_>, panel: &mut Panel<'_>, end_ns: i64) -> Result<Subject> {
     let mut groups: Groups<Thrown> = Groups::new();
     let mut over_time = Series::new(end_ns, &[("ex", "thrown")]);
-    let (mut owners, mut rows) = (Owners::of(profile), 0u64);
+    let (mut owners, mut rows) = (Owners::of(panel.profile), 0u64);
     recording.each_recorded::<ExceptionRow<'_>>(|row| {
         rows += 1;
         over_time.add(0, row.ts_ns, 1);
@@ -187,8 +224,10 @@ pub(crate) fn exceptions(recording: &Recording<'_>, profile: Option<&Profile>, e
             thrown.message.push_str(cut(row.message, MAX_NAME));
         }
         thrown.count += 1;
+        let (thread, ts_ns, callsite) = ((row.process_id, row.thread_id), row.ts_ns, row.callsite_id);
+        panel.add(Item { thread, ts_ns, callsite, group: groups.last, count: 1, amount: Some(1), more: 0.0 });
     })?;
-    let (largest, of) = groups.largest(|thrown| thrown.count);
+    let Largest { rows: largest, of, lines } = groups.largest(|thrown| thrown.count);
     let table = table!("exceptions-table", &largest, |(names, thrown)| {
         words("type", "Of the exception") => Cell::optional(names.first().map(String::as_str)),
         numbers("thrown", "How often") => Cell::count(thrown.count),
@@ -202,21 +241,17 @@ pub(crate) fn exceptions(recording: &Recording<'_>, profile: Option<&Profile>, e
     });
     let kinds = ["kind by type, handler and place", "kinds by type, handler and place"];
     let note = rows_note(largest.len(), of, kinds, "the most exceptions");
-    Ok(Subject { table: table.html("Exceptions"), note, rows, over_time })
+    Ok(Subject { table: table.html("Exceptions"), note, rows, over_time, lines })
 }
 
-/// CPU samples over time, by what was running.
+/// CPU samples of threads that ran over time, by who took them.
 pub(crate) fn samples(recording: &Recording<'_>, end_ns: i64) -> Result<Series> {
-    let mut over_time = Series::new(
-        end_ns,
-        &[("c0", "managed"), ("c1", "waiting, or in native code"), ("c2", "of the kernel's sampler")],
-    );
+    let mut over_time = Series::new(end_ns, &[("c0", "in managed code"), ("c2", "of the kernel's sampler")]);
     recording.each_recorded::<SampleRow<'_>>(|row| {
         let kind = match row.kind {
-            kind if State::of(kind) == State::Idle => return,
-            kind if State::of(kind) == State::Waiting => 1,
+            kind if State::of(kind) != State::Running => return,
             kind if is_of_runtime(kind) => 0,
-            _ => 2,
+            _ => 1,
         };
         over_time.add(kind, row.ts_ns, row.sample_count.into());
     })?;

@@ -139,7 +139,7 @@ impl Survival {
                     counted(times, "collection", "collections")
                 )
                 .ok();
-                all.push((Line { class, points, ..Line::default() }, name));
+                all.push((Line { class, unit: "%".into(), points, ..Line::default() }, name));
             }
         }
         if all.is_empty() {
@@ -147,14 +147,8 @@ impl Survival {
         }
         let legend: Vec<(&str, &str)> = all.iter().map(|(line, name)| (line.class, *name)).collect();
         let drawn: Vec<Line> = all.iter().map(|(line, _)| line.clone()).collect();
-        let chart = lines(
-            "Survived",
-            "of each generation, at each collection of it; 100 % at the top",
-            end_ns,
-            Some(100.0),
-            &drawn,
-            &legend,
-        );
+        let chart =
+            lines("Survived", "of each generation, at each collection of it", end_ns, Some(100.0), &drawn, &legend);
         format!("<ul>\n{out}</ul>\n<div class=\"lanes\">\n{chart}</div>{}\n", axis(end_ns))
     }
 }
@@ -242,14 +236,11 @@ fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option
         .zip(names)
         .map(|(sums, (_, class))| {
             let points = sums.iter().enumerate().filter_map(|(age, sum)| Some((age as i64, percent(*sum)?))).collect();
-            Line { class, points, ..Line::default() }
+            Line { class, unit: "%".into(), points, ..Line::default() }
         })
         .collect();
     let legend: Vec<(&str, &str)> = names.iter().map(|(name, class)| (*class, *name)).collect();
-    let words = format!(
-        "of the bytes that came through their first collection, alive after up to {} more; 100 % at the top",
-        whole - 1
-    );
+    let words = format!("of the bytes that came through their first collection, alive after up to {} more", whole - 1);
     let chart = lines("How long memory lives", &words, whole as i64 - 1, Some(100.0), &drawn, &legend);
     let mut heads = vec![numbers("collections later", "After the first one that they survived")];
     heads.extend(names.iter().map(|(name, _)| {
@@ -284,13 +275,15 @@ pub(crate) fn fragmentation(recording: &Recording<'_>, collections: &Collections
     if free.is_empty() {
         return Ok(String::new());
     }
-    let words = format!("of the heap after each collection, at most {}; 100 % at the top", share(most(&free) / 100.0));
-    let free = Line { name: "Free within the heap".into(), words, class: "g0", points: free, is_step: true };
+    let words = format!("of the heap after each collection, at most {}", share(most(&free) / 100.0));
+    let free =
+        Line { name: "Free within the heap".into(), words, unit: "%".into(), class: "g0", points: free, is_step: true };
     let mut out = lines(&free.name, &free.words, end_ns, Some(100.0), std::slice::from_ref(&free), &[]);
     let pinned = of(&|bytes| bytes.pinned as f64);
     if most(&pinned) > 0.0 {
         let words = format!("bytes that survived because they may not move, at most {}", size(most(&pinned) as u64));
-        out += &Line { name: "Pinned".into(), words, class: "po", points: pinned, is_step: true }.lane(end_ns);
+        out += &Line { name: "Pinned".into(), words, unit: "bytes".into(), class: "po", points: pinned, is_step: true }
+            .lane(end_ns);
     }
     Ok(format!("<div class=\"lanes\">\n{out}</div>{}\n", axis(end_ns)))
 }

@@ -6,7 +6,7 @@ use tracequet_analyze::subjects::waits::{Task, Waited, each_leaf, task};
 
 use crate::prelude::*;
 use crate::read::span;
-use crate::subjects::Groups;
+use crate::subjects::{Groups, Largest};
 
 /// Tasks whose methods are kept.
 const MAX_TASKS: usize = 1 << 20;
@@ -70,7 +70,7 @@ pub(crate) fn tasks(recording: &Recording<'_>) -> Result<Option<String>> {
     }
     let mut html = String::new();
     if rows > 0 {
-        let (largest, of) = groups.largest(|work| work.waiting_ns.unwrap_or_default());
+        let Largest { rows: largest, of, .. } = groups.largest(|work| work.waiting_ns.unwrap_or_default());
         let table = table!("tasks-table", &largest, |(names, work)| {
             let name =
                 |place: usize| Cell::optional(names.get(place).map(String::as_str).filter(|name| !name.is_empty()));
@@ -112,7 +112,7 @@ fn waits(recording: &Recording<'_>, methods: &Map<Task, String>) -> Result<Optio
     if rows == 0 {
         return Ok(None);
     }
-    let (largest, of) = groups.largest(|waited| waited.total_ns);
+    let Largest { rows: largest, of, .. } = groups.largest(|waited| waited.total_ns);
     let table = table!("awaits-table", &largest, |(names, waited)| {
         let name = |place: usize| Cell::optional(names.get(place).map(String::as_str));
     } {

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use tracequet_analyze::present::units::{counted, duration, moment, real, size};
-use tracequet_analyze::present::{Cell, Column, Table, escaped, numbers};
+use tracequet_analyze::present::units::{count, counted, duration, moment, real, size};
+use tracequet_analyze::present::{Amount, Cell, Column, Table, escaped, numbers};
 
 use tracequet_analyze::subjects::heap::GENERATIONS;
 use tracequet_analyze::subjects::pauses::{Pause, Pauses};
@@ -116,6 +116,8 @@ impl Series {
 pub(crate) struct Line {
     pub name: String,
     pub words: String,
+    /// The unit of its values, as metrics have it, or `%`; empty of a number.
+    pub unit: String,
     /// Class of its colour.
     pub class: &'static str,
     /// Times and values, in the order of time.
@@ -143,6 +145,7 @@ pub(crate) fn lines(
     let values = || of.iter().flat_map(|line| &line.points).map(|(_, value)| *value).filter(|value| value.is_finite());
     let most = most.unwrap_or_else(|| values().fold(0.0, f64::max));
     let least = values().fold(0.0, f64::min);
+    let unit = of.last().map_or("", |line| line.unit.as_str());
     let span = if most > least { most - least } else { 1.0 };
     let mut svg = open(&format!("{name}: {words}"));
     for line in of {
@@ -175,7 +178,16 @@ pub(crate) fn lines(
         }
     }
     svg.push_str("</svg>");
-    lane(name, words, legend, &svg)
+    lane_of(name, words, legend, &svg, [&value_of(most, unit), &value_of(least, unit)], "")
+}
+
+/// A value on the axis of a chart of lines.
+fn value_of(value: f64, unit: &str) -> String {
+    match unit {
+        "%" => format!("{value} %"),
+        "" if value >= 0.0 && value == value.trunc() && value < 1e15 => count(value as u64),
+        unit => Amount::in_unit(value, unit).to_string(),
+    }
 }
 
 fn open(label: &str) -> String {
@@ -185,10 +197,18 @@ fn open(label: &str) -> String {
     )
 }
 
-/// One chart: its name, what it says in words, what its colours mean, and the drawing.
-pub(crate) fn lane(name: &str, words: &str, legend: &[(&str, &str)], svg: &str) -> String {
+/// One chart: its name, what it says in words, what its colours mean, the drawing, the values at its top and its bottom, and attributes.
+fn lane_of(
+    name: &str,
+    words: &str,
+    legend: &[(&str, &str)],
+    svg: &str,
+    [top, bottom]: [&str; 2],
+    data: &str,
+) -> String {
     let mut out = String::new();
-    write!(out, "<figure class=\"lane\"><figcaption><b>{}</b> <span>{}</span>", escaped(name), escaped(words)).ok();
+    write!(out, "<figure class=\"lane\"{data}><figcaption><b>{}</b> <span>{}</span>", escaped(name), escaped(words))
+        .ok();
     if !legend.is_empty() {
         out.push_str("<span class=\"legend\">");
         for (class, word) in legend {
@@ -196,18 +216,103 @@ pub(crate) fn lane(name: &str, words: &str, legend: &[(&str, &str)], svg: &str) 
         }
         out.push_str("</span>");
     }
-    writeln!(out, "</figcaption><div class=\"plot\">{svg}</div></figure>").ok();
+    let (top, bottom) = (escaped(top), escaped(bottom));
+    writeln!(
+        out,
+        "</figcaption><div class=\"plot\">{svg}<span class=\"high\">{top}</span><span class=\"low\">{bottom}</span></div></figure>"
+    )
+    .ok();
     out
+}
+
+/// Heights of stops: as long as they are, or, where one is far longer than most, by powers of ten.
+struct Scale {
+    most: i64,
+    /// Of powers of ten the bottom.
+    least: Option<i64>,
+}
+
+/// The longest stop is so many times as long as the one in the middle, where powers of ten are drawn.
+const FLATTENS: i64 = 20;
+
+impl Scale {
+    fn of(lengths: impl Iterator<Item = i64>) -> Scale {
+        let mut lengths: Vec<i64> = lengths.map(|ns| ns.max(1)).collect();
+        lengths.sort_unstable();
+        let most = lengths.last().copied().unwrap_or(1);
+        let middle = lengths.get(lengths.len() / 2).copied().unwrap_or(most);
+        let is_flat = lengths.len() > 2 && most / FLATTENS >= middle;
+        let shortest = lengths.first().copied().unwrap_or(1).max(most / 1_000_000).max(1);
+        let least = is_flat.then(|| 10i64.pow(shortest.ilog10()));
+        Scale { most, least }
+    }
+
+    /// The height of a stop, of 1.
+    fn part(&self, ns: i64) -> f64 {
+        match self.least {
+            None => ns.max(0) as f64 / self.most as f64,
+            Some(least) => {
+                let log = |ns: i64| (ns.max(least) as f64 / least as f64).ln();
+                log(ns) / log(self.most).max(f64::MIN_POSITIVE)
+            }
+        }
+    }
+
+    fn bottom(&self) -> String {
+        self.least.map_or("0".to_owned(), |ns| duration(ns).replace(".00", "").replace(".0 ", " "))
+    }
+
+    /// Lines at powers of ten.
+    fn lines(&self) -> String {
+        let Some(least) = self.least else { return String::new() };
+        let mut path = String::new();
+        let mut ns = least.saturating_mul(10);
+        while ns < self.most {
+            write!(path, "M0 {:.2}H{WIDTH}", HEIGHT - self.part(ns) * HEIGHT).ok();
+            ns = ns.saturating_mul(10);
+        }
+        format!("<path class=\"grid\" d=\"{path}\"/>")
+    }
 }
 
 /// Charts of one recording.
 pub(crate) struct Timeline<'t> {
     pub end_ns: i64,
     pub collections: &'t Collections,
-    /// Name, how its highest value is said, and the sums.
-    pub series: Vec<(&'static str, Shown, &'t Series)>,
+    pub series: Vec<Charted<'t>>,
     /// Values over time.
     pub lines: Vec<Line>,
+}
+
+/// Sums that are drawn.
+pub(crate) struct Charted<'t> {
+    /// The kind of rows that the script draws a part of them by; empty where there are none.
+    rows: &'static str,
+    name: &'static str,
+    shown: Shown,
+    series: &'t Series,
+}
+
+impl<'t> Charted<'t> {
+    pub(crate) fn of(rows: &'static str, name: &'static str, shown: Shown, series: &'t Series) -> Charted<'t> {
+        Charted { rows, name, shown, series }
+    }
+
+    /// The highest value as it stands on the axis, and what to say of the chart.
+    fn words(&self) -> (String, String) {
+        let Charted { series, .. } = self;
+        let top = match self.shown {
+            Shown::ByteRate => format!("{}/s", size(series.highest_rate() as u64)),
+            Shown::Rate => format!("{}/s", real(series.highest_rate())),
+            Shown::Time => duration(series.highest() as i64),
+        };
+        let part = duration((series.seconds() * 1e9) as i64);
+        let words = match self.shown {
+            Shown::Time => format!("at most {top} of what began within {part}"),
+            _ => format!("at most {top}"),
+        };
+        (top, words)
+    }
 }
 
 /// The unit in which the highest value of a series is said.
@@ -224,16 +329,20 @@ pub(crate) enum Shown {
 impl Timeline<'_> {
     /// Whether there is anything to draw.
     pub(crate) fn has_charts(&self) -> bool {
-        self.has_sums() || self.has_sizes() || self.has_stops() || !self.lines.is_empty()
+        self.has_sums()
+            || self.has_sizes()
+            || self.has_stops()
+            || !self.lines.is_empty()
+            || !self.collections.other_stops.is_empty()
     }
 
     /// Whether there are charts of sums.
     pub(crate) fn has_sums(&self) -> bool {
-        self.series.iter().any(|(_, _, series)| series.is_recorded)
+        self.series.iter().any(|of| of.series.is_recorded)
     }
 
     fn has_stops(&self) -> bool {
-        !self.collections.shown().is_empty() || !self.collections.other_stops.is_empty()
+        !self.collections.shown().is_empty()
     }
 
     fn has_sizes(&self) -> bool {
@@ -249,22 +358,21 @@ impl Timeline<'_> {
         if self.has_sizes() {
             out += &self.sizes();
         }
-        for (name, how, series) in self.series.iter().filter(|(_, _, series)| series.is_recorded) {
-            let words = match how {
-                Shown::ByteRate => format!("at most {}/s", size(series.highest_rate() as u64)),
-                Shown::Rate => format!("at most {}/s", real(series.highest_rate())),
-                Shown::Time => format!(
-                    "at most {} of what began within {}",
-                    duration(series.highest() as i64),
-                    duration((series.seconds() * 1e9) as i64)
-                ),
-            };
+        for charted in self.series.iter().filter(|of| of.series.is_recorded) {
+            let Charted { name, series, rows, .. } = charted;
+            let (top, words) = charted.words();
             let mut legend: Vec<(&str, &str)> = series.kinds.iter().map(|(class, name, _)| (*class, *name)).collect();
             // One colour needs no explanation beside the name of the chart.
             legend.retain(|_| series.kinds.len() > 1);
-            out += &lane(name, &words, &legend, &series.svg(&format!("{name}: {words}")));
+            let svg = series.svg(&format!("{name}: {words}"));
+            let measure = if matches!(charted.shown, Shown::Rate) { "count" } else { "amount" };
+            let data = format!(" data-rows=\"{rows}\" data-measure=\"{measure}\" data-most=\"{}\"", series.highest());
+            out += &lane_of(name, &words, &legend, &svg, [&top, "0"], if rows.is_empty() { "" } else { &data });
         }
         self.lines.iter().for_each(|line| out += &line.lane(end));
+        if !self.collections.other_stops.is_empty() {
+            out += &self.other_stops();
+        }
         out.push_str(&axis(end));
         out.push_str("</div>\n");
         out
@@ -274,62 +382,29 @@ impl Timeline<'_> {
         (ts_ns.max(0) as f64 / self.end_ns.max(1) as f64 * WIDTH).min(WIDTH)
     }
 
-    fn pauses(&self) -> String {
-        let collections: BTreeMap<u32, &Collection> = self.collections.all.iter().map(|c| (c.gc_id, c)).collect();
-        let pauses = self.collections.shown();
-        let longest = Pauses::longest(pauses.iter().copied()).map(|pause| pause.duration_ns);
-        let other_stops = &self.collections.other_stops;
-        let others: Vec<Pause> = other_stops
-            .iter()
-            .map(|(start_ns, duration_ns)| Pause { start_ns: *start_ns, duration_ns: *duration_ns, ..Pause::default() })
-            .collect();
-        let stops: Vec<&Pause> = pauses.iter().copied().chain(&others).collect();
-        let highest = stops.iter().map(|stop| stop.duration_ns).max().unwrap_or_default();
-        let class = |pause: &Pause| match collections.get(&pause.gc_id) {
-            Some(collection) if collection.kind.as_deref() == Some("background") => "bg",
-            Some(collection) => match collection.generation {
-                Some(0) => "g0",
-                Some(1) => "g1",
-                Some(2) => "g2",
-                _ => "ot",
-            },
-            None => "ot",
-        };
+    /// A chart of stops, each with the class of its colour and what it was for. A stop that would flatten all others makes the axis one
+    /// of powers of ten.
+    fn stops(&self, name: &str, words: &str, legend: &[(&str, &str)], stops: &[(Pause, &str, String)]) -> String {
         // Of those that would lie on each other the longest of each colour.
-        let mut marks: BTreeMap<(usize, &str), &Pause> = BTreeMap::new();
+        let mut marks: BTreeMap<(usize, &str), &(Pause, &str, String)> = BTreeMap::new();
         let is_merged = stops.len() > MAX_MARKS;
-        for (place, pause) in stops.iter().copied().enumerate() {
+        for (place, stop) in stops.iter().enumerate() {
             let slot =
-                if is_merged { (self.x(pause.start_ns) / WIDTH * MAX_MARKS as f64 / 4.0) as usize } else { place };
-            let kept = marks.entry((slot, class(pause))).or_insert(pause);
-            if pause.duration_ns > kept.duration_ns {
-                *kept = pause;
+                if is_merged { (self.x(stop.0.start_ns) / WIDTH * MAX_MARKS as f64 / 4.0) as usize } else { place };
+            let kept = marks.entry((slot, stop.1)).or_insert(stop);
+            if stop.0.duration_ns > kept.0.duration_ns {
+                *kept = stop;
             }
         }
-        let mut words = counted(pauses.len() as u64, "pause", "pauses");
-        if let Some(longest) = longest {
-            words += &format!(", the longest {}", duration(longest));
-        }
-        if !others.is_empty() {
-            words += &format!(
-                "; {}",
-                counted(others.len() as u64, "stop not for a collection", "stops not for a collection")
-            );
-        }
-        let merged = if is_merged { "; of stops at one place the longest is drawn" } else { "" };
-        words += merged;
-        let mut svg = open(&format!("Pauses: {words}"));
-        for ((_, class), pause) in &marks {
+        let scale = Scale::of(stops.iter().map(|(stop, ..)| stop.duration_ns));
+        let mut words = words.to_owned();
+        words += if is_merged { "; of stops at one place the longest is drawn" } else { "" };
+        words += if scale.least.is_some() { "; the axis has powers of ten" } else { "" };
+        let mut svg = open(&format!("{name}: {words}"));
+        svg += &scale.lines();
+        for (pause, class, of) in marks.values() {
             let (left, right) = (self.x(pause.start_ns), self.x(pause.start_ns.saturating_add(pause.duration_ns)));
-            let height = (pause.duration_ns.max(0) as f64 / highest.max(1) as f64 * HEIGHT).max(1.5);
-            let of = match collections.get(&pause.gc_id) {
-                Some(collection) => {
-                    let generation = collection.generation.map_or("?".to_owned(), |generation| generation.to_string());
-                    let kind = collection.kind.as_deref().unwrap_or("of unknown kind");
-                    format!("collection {} of generation {generation}, {kind}", pause.gc_id)
-                }
-                None => "not for a collection".to_owned(),
-            };
+            let height = (scale.part(pause.duration_ns) * HEIGHT).max(1.5);
             write!(
                 svg,
                 "<rect class=\"mark {class}\" x=\"{left:.3}\" y=\"{:.2}\" width=\"{:.3}\" height=\"{height:.2}\"><title>{} at {} s: {}</title></rect>",
@@ -337,20 +412,62 @@ impl Timeline<'_> {
                 (right - left).max(0.001),
                 duration(pause.duration_ns),
                 moment(pause.start_ns),
-                escaped(&of),
+                escaped(of),
             )
             .ok();
         }
         svg.push_str("</svg>");
-        let mut legend = vec![
-            ("g0", "gen 0"),
-            ("g1", "gen 1"),
-            ("g2", "gen 2"),
-            ("bg", "background"),
-            ("ot", "not for a collection"),
-        ];
+        let mut legend = legend.to_vec();
         legend.retain(|(class, _)| marks.keys().any(|(_, drawn)| drawn == class));
-        lane("Pauses", &words, &legend, &svg)
+        lane_of(name, &words, &legend, &svg, [&duration(scale.most), &scale.bottom()], "")
+    }
+
+    fn pauses(&self) -> String {
+        let collections: BTreeMap<u32, &Collection> = self.collections.all.iter().map(|c| (c.gc_id, c)).collect();
+        let pauses = self.collections.shown();
+        let longest = Pauses::longest(pauses.iter().copied()).map(|pause| pause.duration_ns);
+        let stop = |pause: &&Pause| {
+            let Some(collection) = collections.get(&pause.gc_id) else {
+                return (**pause, "ot", "of an unknown collection".to_owned());
+            };
+            let class = match (collection.kind.as_deref(), collection.generation) {
+                (Some("background"), _) => "bg",
+                (_, Some(0)) => "g0",
+                (_, Some(1)) => "g1",
+                (_, Some(2)) => "g2",
+                _ => "ot",
+            };
+            let generation = collection.generation.map_or("?".to_owned(), |generation| generation.to_string());
+            let kind = collection.kind.as_deref().unwrap_or("of unknown kind");
+            (**pause, class, format!("collection {} of generation {generation}, {kind}", pause.gc_id))
+        };
+        let stops: Vec<(Pause, &str, String)> = pauses.iter().map(stop).collect();
+        let mut words = counted(pauses.len() as u64, "pause", "pauses");
+        if let Some(longest) = longest {
+            words += &format!(", the longest {}", duration(longest));
+        }
+        let legend =
+            [("g0", "gen 0"), ("g1", "gen 1"), ("g2", "gen 2"), ("bg", "background"), ("ot", "of unknown kind")];
+        self.stops("Pauses", &words, &legend, &stops)
+    }
+
+    /// Stops for no collection, which are mostly those of the recorder itself.
+    fn other_stops(&self) -> String {
+        let stops = &self.collections.other_stops;
+        let stop = |(start_ns, duration_ns): &(i64, i64)| {
+            let pause = Pause { start_ns: *start_ns, duration_ns: *duration_ns, ..Pause::default() };
+            (pause, "ot", "not for a collection".to_owned())
+        };
+        let all: Vec<(Pause, &str, String)> = stops.iter().map(stop).collect();
+        let longest = stops.iter().map(|(_, duration_ns)| *duration_ns).max().unwrap_or_default();
+        let together = stops.iter().fold(0i64, |sum, (_, ns)| sum.saturating_add(*ns));
+        let words = format!(
+            "{}, mostly of the recorder itself, which samples and walks stacks: {} together, the longest {}",
+            counted(stops.len() as u64, "stop", "stops"),
+            duration(together),
+            duration(longest)
+        );
+        self.stops("Stops not for a collection", &words, &[], &all)
     }
 
     fn sizes(&self) -> String {
@@ -383,16 +500,16 @@ impl Timeline<'_> {
         }
         svg.push_str("</svg>");
         let legend = [("g0", "gen 0"), ("g1", "gen 1"), ("g2", "gen 2"), ("lo", "large"), ("po", "pinned")];
-        lane("Heap by generation", &words, &legend, &svg)
+        lane_of("Heap by generation", &words, &legend, &svg, [&size(most), "0"], "")
     }
 
     /// The table behind the charts of sums.
     pub(crate) fn table(&self) -> String {
-        let recorded: Vec<_> = self.series.iter().filter(|(_, _, series)| series.is_recorded).collect();
+        let recorded: Vec<_> = self.series.iter().filter(|of| of.series.is_recorded).collect();
         let mut heads: Vec<Column> = vec![numbers("from s", "Seconds since the recording began")];
-        heads.extend(recorded.iter().map(|(name, _, _)| numbers(name, "The sum of this part of the time")));
+        heads.extend(recorded.iter().map(|of| numbers(of.name, "The sum of this part of the time")));
         let mut rows = Table::new("timeline-table", &heads);
-        let sums: Vec<(Shown, Vec<u64>)> = recorded.iter().map(|(_, how, series)| (*how, series.sums())).collect();
+        let sums: Vec<(Shown, Vec<u64>)> = recorded.iter().map(|of| (of.shown, of.series.sums())).collect();
         for part in 0..BUCKETS {
             let values: Vec<(Shown, u64)> =
                 sums.iter().map(|(how, sums)| (*how, sums.get(part).copied().unwrap_or_default())).collect();
@@ -495,7 +612,7 @@ impl Highest {
         }
     }
 
-    pub(crate) fn line(&self, name: &str, words: String, class: &'static str) -> Option<Line> {
+    pub(crate) fn line(&self, name: &str, words: String, class: &'static str, unit: &'static str) -> Option<Line> {
         let middle = |place: usize| (i128::from(self.end_ns) * (2 * place as i128 + 1) / (2 * BUCKETS as i128)) as i64;
         let points: Vec<(i64, f64)> = self
             .values
@@ -503,7 +620,7 @@ impl Highest {
             .enumerate()
             .filter_map(|(place, value)| Some((middle(place), (*value)? as f64)))
             .collect();
-        let line = Line { name: name.to_owned(), words, class, points, is_step: false };
+        let line = Line { name: name.to_owned(), words, unit: unit.to_owned(), class, points, is_step: false };
         Some(line).filter(|line| !line.points.is_empty())
     }
 }

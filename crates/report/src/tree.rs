@@ -11,9 +11,8 @@ use crate::packed::Bytes;
 const MAX_NODES: usize = 8000;
 const MAX_PACKED: usize = 384 << 10;
 
-/// Bytes of all trees of a page together, and of what they have by threads and parts of the time.
+/// Bytes of all trees of a page together.
 const MAX_TREES: usize = 2 << 20;
-const MAX_ALL_SLICES: usize = 640 << 10;
 
 /// Nodes with a smaller share of all are merged.
 const MIN_SHARE: f64 = 0.0002;
@@ -58,12 +57,11 @@ pub(crate) struct Tree<const SIDES: usize> {
 /// Bytes that are left for the graphs of a page. A graph takes a third at most, so that there is some for each kind.
 pub(crate) struct Room {
     pub trees: usize,
-    pub slices: usize,
 }
 
 impl Default for Room {
     fn default() -> Room {
-        Room { trees: MAX_TREES, slices: MAX_ALL_SLICES }
+        Room { trees: MAX_TREES }
     }
 }
 
@@ -269,10 +267,13 @@ impl Names {
     }
 }
 
-/// Name and, behind a line break, assembly or file.
+/// Name and, each behind a line break, assembly or file and the name as a person writes it, where it is another one.
 fn label(function: Option<&Function>) -> String {
     match function {
-        Some(function) => format!("{}\n{}", shown(&function.name), shown(&function.file)),
+        Some(function) => {
+            let written = if function.written.is_empty() { "" } else { "\n" };
+            format!("{}\n{}{written}{}", shown(&function.name), shown(&function.file), shown(&function.written))
+        }
         None => "all\n".to_owned(),
     }
 }

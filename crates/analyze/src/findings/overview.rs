@@ -296,6 +296,7 @@ impl Requests {
                 thread: row.thread_id,
                 is_of_thread: row.thread_id == row.end_thread_id,
                 activity: row.activity_id.filter(|id| !id.is_empty()).map(str::to_owned),
+                trace: None,
                 start_ns: row.start_ts_ns,
                 end_ns: row.start_ts_ns.saturating_add(duration_ns),
             };

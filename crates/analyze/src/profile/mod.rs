@@ -22,6 +22,7 @@ use std::io::{self, Write};
 
 pub use choice::{Choice, TABLES};
 pub use export::Export;
+pub use labels::Labels;
 pub use model::{Code, Function, Profile, ProfileFormat, ProfileFrame, Sample, ThreadSamples, Unit, What};
 pub use read::{read, read_chosen};
 

@@ -98,6 +98,8 @@ impl ProfileFormat {
 pub struct Function {
     /// Name.
     pub name: String,
+    /// The name as a person writes it, where it is more than the name without its arguments; else empty.
+    pub written: String,
     /// Assembly or file.
     pub file: String,
     /// Source file; empty when it is not known.
@@ -244,6 +246,7 @@ impl Profile {
     pub fn fold_framework(&mut self) {
         let folded = Function {
             name: FRAMEWORK.to_owned(),
+            written: String::new(),
             file: String::new(),
             source: String::new(),
             start_line: 0,
@@ -282,6 +285,7 @@ impl Profile {
     pub(super) fn of_chain(names: &[&str], threads: u64) -> Profile {
         let function = |name: &&str| Function {
             name: (*name).to_owned(),
+            written: String::new(),
             file: String::new(),
             source: String::new(),
             start_line: 0,

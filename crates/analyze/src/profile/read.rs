@@ -306,14 +306,22 @@ struct Functions<'r> {
 }
 
 impl Functions<'_> {
-    /// The function of a name. `file` is its assembly or file, `source` its source file.
-    fn function(&mut self, [name, file, source]: [&str; 3], code: Code, is_framework: Option<bool>) -> Result<u32> {
+    /// The function of a name, which a person writes in this way. `file` is its assembly or file, `source` its source file.
+    fn function(
+        &mut self,
+        [name, written, file, source]: [&str; 4],
+        code: Code,
+        is_framework: Option<bool>,
+    ) -> Result<u32> {
         match self.by_name.entry((name.to_owned(), file.to_owned(), source.to_owned())) {
             Entry::Occupied(known) => Ok(*known.get()),
             Entry::Vacant(new) => {
                 let (name, file) = (self.texts.copy(name)?, self.texts.copy(file)?);
                 let source = self.texts.copy(source)?;
-                self.functions.push(Function { name, file, source, start_line: 0, code, is_framework });
+                let is_the_same =
+                    name.strip_prefix(written).is_some_and(|rest| rest.is_empty() || rest.starts_with('('));
+                let written = if is_the_same { String::new() } else { self.texts.copy(written)? };
+                self.functions.push(Function { name, written, file, source, start_line: 0, code, is_framework });
                 Ok(*new.insert((self.functions.len() - 1) as u32))
             }
         }
@@ -358,7 +366,8 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
         };
         // An inlined method of the user may lie in code of the framework: `is_framework` is that of the code.
         let is_framework = row.inlined_into.map_or(row.is_framework, |host| Some(is_of_framework(host)));
-        let function = all.function([name, file, row.file.unwrap_or_default()], code, is_framework)?;
+        let function =
+            all.function([name, row.written_name, file, row.file.unwrap_or_default()], code, is_framework)?;
         // Without the line of the address there is that of the method.
         let line = match (row.line_kind, row.line.unwrap_or_default()) {
             (Some("exact"), line) => line,
@@ -375,7 +384,7 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
             written.insert(all.texts.copy(row.written_name)?, function);
         }
         if let Some(others) = row.may_belong_to {
-            let function = all.function([&unsure(row.written_name, others), file, ""], code, None)?;
+            let function = all.function([&unsure(row.written_name, others), row.written_name, file, ""], code, None)?;
             below.insert(row.frame_id, all.frame(function, 0));
         }
         of_frame.push(all.frame(function, line));
@@ -386,7 +395,7 @@ fn callsites(recording: &Recording<'_>, profile: &mut Profile) -> Result<()> {
             Some(known) => *known,
             None => {
                 let file = all.functions.get(host as usize).map_or_else(String::new, |host| host.file.clone());
-                all.function([&name, &file, ""], Code::Managed, Some(false))?
+                all.function([&name, &name, &file, ""], Code::Managed, Some(false))?
             }
         };
         below.insert(frame_id, all.frame(function, 0));

@@ -4,13 +4,17 @@
 //! their parents. So a piece of work is an id and the time at which it began, and what belongs to it began while it ran. The view
 //! `request_part` says the same.
 
+mod logged;
 mod route;
 mod sources;
 mod spent;
 mod work;
+mod worked;
 
+pub use logged::{Logged, logged};
 pub use route::route;
 pub use sources::{source, sources};
-pub use spent::{Asked, Spent, spent};
+pub use spent::{Part, Parts, Share, Spent, parted, spent};
 pub(crate) use work::{Activity, Belongs, Id, Piece, Work, id_of};
 pub use work::{CLIENT, Kind, SERVER, query_text};
+pub use worked::{Asked, Worked};

@@ -42,11 +42,34 @@ pub(crate) enum Is {
     CallsHttp = 512,
     /// Starts a thread and waits until it runs.
     StartsThread = 1024,
+    /// Sleeps.
+    Sleeps = 2048,
+    /// Reads or writes a file or a socket.
+    DoesIo = 4096,
+    /// Waits until there is something to do: a worker without work, the thread of timers.
+    Idles = 8192,
+    /// The outermost method of a worker of the thread pool.
+    BeginsWorker = 16384,
 }
 
 /// Beginnings of the names of such methods.
 const KINDS: &[(&str, Is)] = &[
     ("System.Diagnostics.", Is::Reports),
+    ("System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart", Is::BeginsWorker),
+    ("System.Threading.ThreadPoolWorkQueue.Dispatch", Is::BeginsWorker),
+    ("System.Threading._ThreadPoolWaitCallback.", Is::BeginsWorker),
+    ("System.Threading.Thread.Sleep", Is::Sleeps),
+    ("System.Threading.LowLevelLifoSemaphore.", Is::Idles),
+    ("System.Threading.PortableThreadPool+GateThread.", Is::Idles),
+    ("System.Threading.PortableThreadPool+IOCompletionPoller.", Is::Idles),
+    ("System.Threading.TimerQueue.TimerThread", Is::Idles),
+    ("System.Net.Sockets.", Is::DoesIo),
+    ("System.IO.RandomAccess.", Is::DoesIo),
+    ("System.IO.FileStream.", Is::DoesIo),
+    ("System.IO.Pipes.", Is::DoesIo),
+    ("System.IO.Strategies.", Is::DoesIo),
+    ("Microsoft.Win32.SafeHandles.SafeFileHandle.", Is::DoesIo),
+    ("System.ConsolePal", Is::DoesIo),
     ("System.Buffers.SharedArrayPool`1", Is::Rents),
     ("System.Buffers.ConfigurableArrayPool`1", Is::Rents),
     ("System.GC.<AllocateUninitializedArray>", Is::Rents),
@@ -196,7 +219,7 @@ impl Sites {
         if row.name.contains(".Finalize(") {
             kinds |= Is::Finalizes as u16;
         }
-        if row.name.starts_with("System.") || row.name.starts_with("Interop") {
+        if is_of_framework(row.name) {
             let of_it = KINDS.iter().filter(|(start, _)| row.name.starts_with(start));
             kinds = of_it.fold(kinds, |kinds, (_, is)| kinds | *is as u16);
             // Task<T> has its type arguments before the method.

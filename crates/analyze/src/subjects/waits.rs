@@ -2,7 +2,9 @@
 
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Set;
+use tracequet_trace::map::{Map, Set};
+
+use super::sites::{Is, Sites};
 
 /// Tasks that are known to wait for others.
 const MOST_TASKS: usize = 1 << 20;
@@ -111,5 +113,53 @@ mod tests {
         assert_eq!((waited.count, waited.total(), waited.not_ended), (1, None, 1));
         [Some(5), Some(-3), Some(7)].into_iter().for_each(|ns| waited.add(ns));
         assert_eq!((waited.count, waited.total(), waited.longest_ns), (4, Some(12), Some(7)));
+    }
+}
+
+/// What a thread that stands still waits for, by its call stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A lock that another thread holds.
+    Lock,
+    /// The end of a task: `Task.Wait`, `Task.Result` and the like.
+    Task,
+    /// The end of `Thread.Sleep`.
+    Sleep,
+    /// A file or a socket.
+    Io,
+    /// Something to do: a worker of the pool without work.
+    Work,
+    /// Anything else, or the stack does not say it.
+    Other,
+}
+
+/// What threads wait for at the call sites of a recording.
+#[derive(Debug)]
+pub struct Reasons {
+    sites: Sites,
+    known: Map<u32, (Reason, bool)>,
+}
+
+impl Reasons {
+    /// Reads the call stacks of a recording.
+    pub fn read(recording: &Recording<'_>) -> Result<Reasons> {
+        Ok(Reasons { sites: Sites::read(recording)?, known: Map::default() })
+    }
+
+    /// What a thread waits for at a call site, and whether it is a worker of the thread pool.
+    pub fn of(&mut self, callsite: u32) -> (Reason, bool) {
+        let sites = &self.sites;
+        *self.known.entry(callsite).or_insert_with(|| {
+            let is = |is: Is| sites.has(callsite, &[is]);
+            let reason = match () {
+                () if is(Is::Locks) => Reason::Lock,
+                () if is(Is::Sleeps) => Reason::Sleep,
+                () if is(Is::TaskWait) => Reason::Task,
+                () if is(Is::Idles) => Reason::Work,
+                () if is(Is::DoesIo) => Reason::Io,
+                () => Reason::Other,
+            };
+            (reason, is(Is::BeginsWorker))
+        })
     }
 }

@@ -1,0 +1,50 @@
+'use strict';
+// What the page says stands in it without this script, which adds sorting, zoom, flame graphs, lanes, the map of the heap, and shows any part of it.
+// Texts of a recording only ever become text: textContent and fillText.
+
+const root = document.documentElement;
+root.classList.add('js');
+
+const make = (name, attributes, text) => {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, value);
+  if (text !== undefined) element.textContent = text;
+  return element;
+};
+// The same of SVG.
+const drawn = (name, attributes) => {
+  const element = document.createElementNS(document.querySelector('svg.axis').namespaceURI, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  return element;
+};
+const every = selector => /** @type {HTMLElement[]} */ ([...document.querySelectorAll(selector)]);
+const color = name => getComputedStyle(root).getPropertyValue('--' + name).trim();
+const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+
+// A colour with its lines, or with the look of its texts, and what it means.
+const entry = (name, word, look = '', etch = 0) => {
+  const [whole, swatch] = [make('span', { class: look }), make('i', { class: 'e' + etch })];
+  swatch.style.backgroundColor = `var(--${name})`;
+  whole.append(swatch, word);
+  return whole;
+};
+
+// Units, as the tables have them.
+const digits = value => value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+const whole = value => Math.round(value).toLocaleString('en-US');
+const size = bytes => {
+  if (bytes < 1000) return bytes + ' B';
+  let unit = 0;
+  for (bytes /= 1000; bytes >= 999.5 && unit < 4; bytes /= 1000) unit++;
+  return digits(bytes) + ' ' + ['kB', 'MB', 'GB', 'TB', 'PB'][unit];
+};
+const duration = ns => {
+  if (ns < 1000) return Math.round(ns) + ' ns';
+  if (ns >= 3600e9) return Math.floor(ns / 3600e9) + ' h ' + Math.floor(ns / 60e9) % 60 + ' min';
+  if (ns >= 100e9) return Math.floor(ns / 60e9) + ' min ' + Math.floor(ns / 1e9) % 60 + ' s';
+  if (ns < 999500) return digits(ns / 1e3) + ' µs';
+  if (ns < 999500000) return digits(ns / 1e6) + ' ms';
+  return digits(ns / 1e9) + ' s';
+};
+const shown = { ns: duration, bytes: size, count: whole };
+const percent = (part, all) => (all > 0 ? part / all * 100 : 0).toFixed(1) + ' %';

@@ -1,0 +1,185 @@
+
+// Tables: sorted, searched, and of what is chosen.
+
+const tables = new Map();
+// A row is hidden by what is chosen, or by the text that is looked for.
+const hide = row => { row.hidden = ['late', 'other', 'gone'].some(name => row.classList.contains(name)); };
+const value = cell => cell && cell.dataset.v !== undefined ? Number(cell.dataset.v) : null;
+// A long name breaks between its parts rather than anywhere.
+const breakable = cell => {
+  const parts = cell.textContent.split(/(?<=[.,:+/\\[\]])(?=[^\s\d.,:+/\\[\]])/u);
+  if (parts.length === 1 && parts[0].length <= 32 && !parts[0].includes(' ')) cell.classList.remove('w');
+  const holder = cell.querySelector('button') ?? cell;
+  if (parts.length > 1) holder.replaceChildren(...parts.flatMap((part, at) => at ? [make('wbr'), part] : [part]));
+  return cell;
+};
+const headsOf = table => [...table.tHead.rows[0].cells];
+const headOf = (table, name) => headsOf(table).findIndex(head => head.textContent.trim() === name);
+
+// Columns whose texts can be chosen.
+const CHOICES = { type: 'type', route: 'route', method: 'method', 'method or function': 'method', 'waits in': 'method', 'thrown in': 'method', 'needed by': 'method', 'own method': 'method' };
+// A cell whose text can be chosen by a click.
+const choosable = (cell, what) => {
+  const text = cell.textContent;
+  if (text === '–' || text === '' || cell.querySelector('button')) return cell;
+  const button = make('button', { type: 'button', class: 'choose', title: 'show only this' });
+  button.append(...cell.childNodes);
+  button.addEventListener('click', () => select({ [what]: text }));
+  cell.append(button);
+  return cell;
+};
+// A kind of rows says what can be chosen by its table.
+const CHOOSES = [['allocations-table', 'type'], ['exceptions-table', 'type'], ['exceptions-table', 'thrown in'], ['requests-table', 'route'], ['slowest-table', 'route'],
+  ['locks-table', 'waits in'], ['waits-table', 'waits in'], ['jit-table', 'needed by']];
+const isChoosable = (table, head) => CHOOSES.some(([id, name]) => id === table.id && name === head) || head === 'method or function' && /^stacks-/.test(table.id)
+  || head === 'own method' && /^request-/.test(table.id);
+
+const sortBy = (table, place) => {
+  const [body, head] = [table.tBodies[0], headsOf(table)[place]];
+  const isNumber = head.classList.contains('n');
+  const sign = head.getAttribute('aria-sort') === 'ascending' ? 1 : -1;
+  const keyed = [...body.rows].map(row => {
+    const cell = row.cells[place];
+    const text = cell.textContent;
+    return { row, key: isNumber ? value(cell) : text === '–' ? null : text };
+  });
+  // What was not recorded comes last in either order.
+  keyed.sort((a, b) => a.key === null || b.key === null ? Number(a.key === null) - Number(b.key === null)
+    : sign * (isNumber ? Number(a.key) - Number(b.key) : String(a.key).localeCompare(String(b.key), 'en')));
+  body.append(...keyed.map(each => each.row));
+};
+const setUpTable = table => {
+  const body = table.tBodies[0];
+  headsOf(table).forEach((head, place) => {
+    const name = head.textContent;
+    if (isChoosable(table, name)) for (const row of body.rows) if (row.cells[place]) choosable(row.cells[place], CHOICES[name]);
+    const button = make('button', { type: 'button' }, name);
+    head.textContent = '';
+    head.append(button);
+    button.addEventListener('click', () => {
+      const [first, second] = head.classList.contains('n') ? ['descending', 'ascending'] : ['ascending', 'descending'];
+      const order = head.getAttribute('aria-sort') === first ? second : first;
+      for (const other of headsOf(table)) other.removeAttribute('aria-sort');
+      head.setAttribute('aria-sort', order);
+      sortBy(table, place);
+    });
+  });
+  body.querySelectorAll('td.w').forEach(breakable);
+  if (body.rows.length < 8) return;
+  const tools = make('div', { class: 'tools' });
+  const search = make('input', { type: 'search', placeholder: 'filter', 'aria-label': 'show only rows with a text' });
+  const hits = make('span', { role: 'status' });
+  const look = () => {
+    const text = search.value.trim().toLowerCase();
+    let found = 0;
+    for (const row of body.rows) {
+      const isHit = !text || row.textContent.toLowerCase().includes(text);
+      row.classList.toggle('other', !isHit);
+      hide(row);
+      found += isHit ? 1 : 0;
+    }
+    hits.textContent = text ? `${whole(found)} of ${whole(body.rows.length)} rows` : '';
+    return found;
+  };
+  search.addEventListener('input', look);
+  tools.append(search, hits);
+  table.closest('.scroll').before(tools);
+  tables.set(table, { search, look });
+};
+
+// What the columns of tables of rows are: the number of things, their amount, the longest, the first, another amount, or a percentile.
+const MEASURES = { bytes: 'amount', objects: 'more', samples: 'things', thrown: 'things', 'first s': 'first', waits: 'things', waited: 'amount', longest: 'longest', times: 'things', took: 'amount',
+  requests: 'things', failed: 'more', median: 50, '95 %': 95, '99 %': 99, together: 'amount' };
+const AMOUNTS = { allocations: size, exceptions: whole, locks: duration, waits: duration, jit: duration, requests: duration };
+
+// The sums of each line of a table over the rows that are shown.
+const lineSums = (rows, selection) => {
+  const sums = new Map();
+  eachShown(rows, selection, row => {
+    let sum = sums.get(rows.line[row]);
+    if (!sum) sums.set(rows.line[row], sum = { things: 0, amount: null, longest: null, first: null, more: 0, amounts: [] });
+    sum.things += rows.things[row];
+    if (!Number.isNaN(rows.amount[row])) {
+      sum.amount += rows.amount[row];
+      sum.longest = Math.max(sum.longest, rows.longest[row]);
+      if (!rows.parts) sum.amounts.push(rows.amount[row]);
+    }
+    if (!rows.parts) sum.first = sum.first === null ? rows.at[row] : Math.min(sum.first, rows.at[row]);
+    if (rows.more) sum.more += rows.more[row];
+  });
+  for (const sum of sums.values()) sum.amounts.sort((a, b) => a - b);
+  return sums;
+};
+const measured = (sum, measure) => typeof measure !== 'number' ? sum[measure]
+  : sum.amounts.length ? sum.amounts[Math.max(Math.ceil(sum.amounts.length * measure / 100), 1) - 1] : null;
+
+// The table of a kind follows: what it shows of each line is the sum of the rows that are chosen.
+const tableOfKind = (kind, rows) => {
+  const table = /** @type {HTMLTableElement | null} */ (document.getElementById(kind + '-table'));
+  if (!table || !(kind in AMOUNTS)) return;
+  const lines = [...table.tBodies[0].rows];
+  const heads = headsOf(table);
+  const columns = heads.map((head, place) => ({ place, measure: MEASURES[head.textContent.trim()] })).filter(({ measure }) => measure !== undefined);
+  const type = headOf(table, 'type');
+  if (type >= 0) rows.lines = lines.map(line => line.cells[type].textContent);
+  const original = lines.map(line => columns.map(({ place }) => [line.cells[place].textContent, line.cells[place].dataset.v]));
+  const say = make('p', { class: 'say', role: 'status' });
+  table.closest('.scroll').before(say);
+  const units = { things: whole, more: whole, first: ns => (ns / 1e9).toFixed(6) };
+  const set = (cell, text, raw) => { cell.textContent = text; if (raw === undefined) delete cell.dataset.v; else cell.dataset.v = String(raw); };
+  let wasPart = false;
+  follows(selection => {
+    const isPart = !isEverything(selection);
+    if (!isPart && !wasPart) return;
+    wasPart = isPart;
+    const sums = isPart ? lineSums(rows, selection) : null;
+    lines.forEach((line, at) => {
+      const sum = sums?.get(at);
+      columns.forEach(({ place, measure }, column) => {
+        const cell = line.cells[place];
+        if (!sums) { set(cell, original[at][column][0], original[at][column][1]); return; }
+        const amount = sum ? measured(sum, measure) : 0;
+        if (amount === null || original[at][column][1] === undefined && !amount) set(cell, '–', undefined);
+        else set(cell, (units[measure] ?? AMOUNTS[kind])(amount), amount);
+      });
+      line.classList.toggle('gone', isPart && !sum);
+      hide(line);
+    });
+    const all = sums ? [...sums.values()].reduce((all, sum) => all + sum.things, 0) : 0;
+    const rest = sums?.get(NO_LINE)?.things ?? 0;
+    say.textContent = isPart ? `${whole(all)} ${kind === 'jit' ? 'methods compiled' : kind === 'allocations' ? 'samples' : kind === 'locks' ? 'waits for locks' : kind}${aboutPart(rows, selection)}${rest ? `; ${whole(rest)} of them are in no line of the table` : ''}` : '';
+    say.dataset.things = String(all);
+    const sorted = heads.findIndex(head => head.hasAttribute('aria-sort'));
+    if (sorted >= 0) sortBy(table, sorted);
+    else if (!sums) table.tBodies[0].append(...lines);
+    else {
+      const order = lines.map((line, at) => ({ line, size: sums.get(at)?.amount ?? 0 })).sort((a, b) => b.size - a.size);
+      table.tBodies[0].append(...order.map(({ line }) => line));
+    }
+  });
+};
+
+// Tables without rows of a kind leave out what is of another time, route or type.
+const setUpTables = () => {
+  for (const table of document.querySelectorAll('table')) setUpTable(table);
+  const timed = every('tr[data-t]');
+  const texts = [['slowest-table', 'route'], ['retained-table', 'type']].flatMap(([id, head]) => {
+    const table = /** @type {HTMLTableElement | null} */ (document.getElementById(id));
+    const place = table ? headOf(table, head) : -1;
+    return place < 0 ? [] : [{ rows: [...table.tBodies[0].rows].map(row => ({ row, text: row.cells[place].textContent })), head }];
+  });
+  const opened = every('details.request');
+  follows(selection => {
+    const [from, to] = selection.time ?? [-Infinity, Infinity];
+    for (const row of timed) { row.classList.toggle('late', Number(row.dataset.t) < from || Number(row.dataset.t) >= to); hide(row); }
+    for (const { rows, head } of texts) {
+      const wanted = selection[head];
+      const hasIt = wanted !== null && rows.some(({ text }) => text === wanted);
+      for (const { row, text } of rows) { row.classList.toggle('gone', hasIt && text !== wanted); hide(row); }
+    }
+    for (const details of opened) {
+      const isLate = Number(details.dataset.from) >= to || Number(details.dataset.to) <= from;
+      details.hidden = isLate || selection.route !== null && known.routes.includes(selection.route) && details.dataset.route !== selection.route;
+    }
+  });
+};
