@@ -69,6 +69,7 @@ const setUpFindings = () => {
       rows.querySelectorAll('.scroll, .note').forEach(each => each.remove());
       if (!rows.open) return;
       choose();
+      settle();
       rows.append(rowsOf(table()));
     });
   }

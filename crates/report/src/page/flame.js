@@ -340,7 +340,8 @@ const flame = async part => {
   search.addEventListener('input', () => { found = search.value.trim().toLowerCase(); look(); });
   const table = part.querySelector('tbody');
   const lines = [...table.rows];
-  const fill = isPart => {
+  const fill = (tree, isPart) => {
+    if (isPart) finished(tree);
     // As tables of the page have it: a long text may be broken.
     const cell = (text, raw) => breakable(make('td', raw !== undefined ? { 'data-v': String(raw) } : text.length > 24 ? { class: 'w' } : {}, text));
     const all = tree.total[0];
@@ -359,7 +360,10 @@ const flame = async part => {
     tree = isPart ? partOf(plain, rows, selection) : plain;
     if (isOwn) tree = ownCode(tree);
     // The table of a change has both sides, and stays.
-    if (!isChange) fill(isPart || isOwn ? (finished(tree), true) : false);
+    // The table in a fold that is closed can wait.
+    const shownTree = tree;
+    const isOfPart = isPart || isOwn;
+    if (!isChange) { if (isSeen(table)) fill(shownTree, isOfPart); else later(() => fill(shownTree, isOfPart)); }
     if (isUpside) tree = inverted(tree);
     finished(tree, sizes);
     said = isPart || isOwn && !isChange ? `${unit(tree.total[0])}${isPart ? aboutPart(rows, selection) : ''}` : '';
@@ -381,7 +385,7 @@ const flame = async part => {
     selection = next;
     threads.value = next.thread === null ? '' : String(next.thread);
     if (rows) build();
-  });
+  }, part);
   back.addEventListener('click', () => zoom(0));
   follow(view, draw);
   draw();

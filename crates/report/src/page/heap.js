@@ -320,7 +320,7 @@ const heapMap = async holder => {
     if (keys[event.key]) { keys[event.key](); event.preventDefault(); }
   });
   by.addEventListener('change', draw);
-  follows(selection => { if (JSON.stringify(time) !== JSON.stringify(selection.time)) { time = selection.time; draw(); } });
+  follows(selection => { if (JSON.stringify(time) !== JSON.stringify(selection.time)) { time = selection.time; draw(); } }, holder);
   follow(view, draw);
   draw();
 };

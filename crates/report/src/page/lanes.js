@@ -197,7 +197,7 @@ const setUpLanes = () => {
     if (lane) { tip.textContent = lane.label + (lane.threads.length > 1 ? '\nA click shows each.' : '\nA click chooses this thread.'); place(tip, holder, event); }
   });
   canvas.addEventListener('pointerleave', () => { tip.hidden = true; });
-  follows(selection => { choice.value = selection.thread === null ? '' : String(selection.thread); draw(); });
+  follows(selection => { choice.value = selection.thread === null ? '' : String(selection.thread); draw(); }, holder);
   follow(view, draw);
   draw();
 };

@@ -6,10 +6,27 @@
 const EVERYTHING = { time: null, thread: null, route: null, type: null, method: null };
 /** @type {Choice} */
 let chosen = EVERYTHING;
-/** @type {((selection: Choice) => void)[]} */
+/** @type {{ act: (selection: Choice) => void, element: Element | null }[]} */
 const followers = [];
-// Panels follow what is chosen.
-const follows = act => { followers.push(act); };
+// Panels follow what is chosen: those that are seen at once, the others as soon as nothing else is to be done.
+const follows = (act, element = null) => { followers.push({ act, element }); };
+const isSeen = element => { const box = element.getBoundingClientRect(); return box.height > 0 && box.bottom > -200 && box.top < innerHeight + 200; };
+/** @type {(() => void)[]} */
+let waiting = [];
+let isWorking = false;
+const workOff = () => {
+  const until = performance.now() + 12;
+  while (waiting.length && performance.now() < until) waiting.shift()();
+  isWorking = waiting.length > 0;
+  if (isWorking) setTimeout(workOff);
+};
+const later = act => {
+  waiting.push(act);
+  if (!isWorking) { isWorking = true; setTimeout(workOff); }
+};
+// Does at once what waits: to print, and for whoever reads all panels.
+const settle = () => { while (waiting.length) waiting.shift()(); };
+addEventListener('beforeprint', settle);
 // What the page knows of threads and routes; pages of several recordings have none of it.
 const known = { end: 1, threads: [], routes: [], pauses: [] };
 const threadName = place => known.threads[place] ? `${known.threads[place][0]}.${known.threads[place][1]}` : '';
@@ -58,7 +75,12 @@ const tell = () => {
   chips.prepend(make('span', {}, 'Shown:'));
   chips.append(all);
 };
-const announce = () => { tell(); for (const act of followers) act(chosen); };
+const announce = () => {
+  waiting = [];
+  const seen = followers.map(({ element }) => !element || isSeen(element));
+  tell();
+  followers.forEach(({ act }, place) => { if (seen[place]) act(chosen); else later(() => act(chosen)); });
+};
 
 /** Chooses something more, or no longer. `how` is `push` for a step that Back undoes. */
 const select = (change, how = 'push') => {

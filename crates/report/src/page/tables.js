@@ -156,7 +156,7 @@ const tableOfKind = (kind, rows) => {
       const order = lines.map((line, at) => ({ line, size: sums.get(at)?.amount ?? 0 })).sort((a, b) => b.size - a.size);
       table.tBodies[0].append(...order.map(({ line }) => line));
     }
-  });
+  }, table.closest('.scroll'));
 };
 
 // Tables without rows of a kind leave out what is of another time, route or type.

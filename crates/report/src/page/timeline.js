@@ -52,7 +52,7 @@ const chartOfRows = figure => {
     const scale = most * PARTS / parts;
     const width = 1000 / parts;
     part.setAttribute('d', [...sums].map((sum, at) => sum > 0 ? `M${(at * width).toFixed(2)} 60v${(-Math.min(sum / scale, 1) * 60).toFixed(2)}h${width.toFixed(2)}V60z` : '').join(''));
-  });
+  }, figure);
 };
 
 const setUpTimeline = () => {
