@@ -33,6 +33,7 @@ Examples:
   tracequet export app.nettrace --format perfetto -o app.pftrace
   tracequet export app.nettrace --what allocation --format otlp -o app.otlp
   tracequet export app --what wait --from 12s --to 14s --format folded
+  tracequet export app.gcdump --what heap --format folded | flamegraph.pl > heap.svg
   tracequet export app --what event/Shop/Priced --weight cents --format pprof -o app.pb
   tracequet export app --what wait --request 00c07d1c-0000-0000-0000-0000e34d5e5a --from 5.3s --to 5.4s";
 
@@ -44,14 +45,15 @@ pub struct ExportArgs {
     /// Form of the profile
     #[arg(long, default_value = "speedscope", value_parser = formats())]
     pub format: ProfileFormat,
-    /// Kind of samples: cpu, allocation, survivors, gen2-deaths, live, exception, contention, wait, blocked, jit, or a
-    /// table
+    /// Kind of samples: cpu, allocation, survivors, gen2-deaths, live, exception, contention, wait, blocked, jit, heap,
+    /// or a table
     ///
     /// cpu: CPU samples. allocation: allocations, by bytes, of the samples that the view allocation_source names;
     /// survivors, gen2-deaths and live: those of objects that survived their first collection, died in generation 2 or
     /// among large or pinned objects, or are alive at the end. exception: exceptions. contention: waits for locks, by
     /// time. wait: other waits, by time. blocked: time in which threads were blocked, of an .etl with context switches.
-    /// jit: compilations, by time. Any table with call stacks, such as event/PROVIDER/NAME or thread_pool_work: its
+    /// jit: compilations, by time. heap: bytes of the last heap dump, below the types of the objects that keep them
+    /// alive. Any table with call stacks, such as event/PROVIDER/NAME or thread_pool_work: its
     /// rows, each counting once.
     #[arg(long, value_name = "KIND|TABLE", default_value = "cpu", value_parser = Choice::parse)]
     pub what: Choice,
@@ -149,6 +151,10 @@ fn recorded(choice: &Choice) -> (String, &'static str) {
         What::Jit => (
             "compilations",
             "they are recorded with the keyword 0x10 of the runtime at level 5 and stacks, as `collect --for all` does",
+        ),
+        What::Heap => (
+            "a heap dump",
+            "it is recorded with the keywords 0x1980001 of the runtime, as `collect --heap` and dotnet-gcdump do",
         ),
         _ => return (format!("rows of {}", choice.table), "not every provider writes events with stacks"),
     };

@@ -635,3 +635,38 @@ fn a_trace_for_perfetto_needs_no_samples_and_takes_no_others() {
     assert_eq!((out.len(), code), (0, Some(1)));
     assert!(errors.contains("CPU samples"), "{errors}");
 }
+
+/// A stack of a heap dump is what holds what: below a type lies what it retains.
+#[test]
+fn a_heap_dump_is_exported_with_what_each_type_retains() {
+    use tracequet::analyze::heap::{Retention, read, snapshot};
+
+    let mut compared = 0;
+    for name in ["samples/heap-10.gcdump", "samples/heap-10.nettrace", "samples/heap.nettrace"] {
+        let dataset = Dataset::of(std::path::Path::new(name));
+        let opened = tracequet::dataset::read::Dataset::open(dataset.path()).unwrap();
+        let recording = opened.recording(None).unwrap();
+        let graph = read(&recording, &snapshot(&recording, None).unwrap(), 1 << 30).unwrap();
+        let retention = Retention::of(&graph);
+        let (_, unreachable) = retention.unreachable(&graph);
+        let (out, code, errors) = export(&[name, "--what", "heap", "--format", "folded"]);
+        assert_eq!(code, Some(0), "{errors}");
+        let text = String::from_utf8(out).unwrap();
+        let stacks: Vec<(Vec<&str>, u64)> = text
+            .lines()
+            .map(|line| line.rsplit_once(' ').unwrap())
+            .map(|(stack, bytes)| (stack.split(';').collect(), bytes.parse().unwrap()))
+            .collect();
+        let all: u64 = stacks.iter().map(|(_, bytes)| bytes).sum();
+        assert_eq!(all, graph.size_bytes() - unreachable, "{name}");
+        // Objects that no root leads to are of some types only.
+        for row in retention.by_type(&graph).iter().filter(|row| row.unreachable == 0) {
+            let of_type = stacks.iter().filter(|(stack, _)| stack.iter().any(|kind| *kind == &*row.name));
+            assert_eq!(of_type.map(|(_, bytes)| bytes).sum::<u64>(), row.retained_bytes, "{name}: {}", row.name);
+            compared += 1;
+        }
+    }
+    assert!(compared > 50, "{compared}");
+    let (_, code, errors) = export(&["samples/gc-churn.nettrace", "--what", "heap"]);
+    assert!(code == Some(1) && errors.contains("no walk of the heap"), "{errors}");
+}

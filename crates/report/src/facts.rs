@@ -118,7 +118,9 @@ impl Facts {
             processes.truncate(MAX_PROCESSES);
         })?;
         let left_out = all.saturating_sub(processes.len() as u64);
-        if let Some((_, (_, short))) = processes.first() {
+        // What a kernel calls process 0 is nobody's.
+        let first = processes.iter().find(|(_, (_, short))| !short.contains("(0)")).or(processes.first());
+        if let Some((_, (_, short))) = first {
             let others = if all > 1 { format!(" and {} more", count(all - 1)) } else { String::new() };
             self.line.push(format!("{}{others}", cut(short, 160)));
         }
@@ -213,7 +215,8 @@ pub(crate) fn findings(found: Vec<Finding>, parts: &Parts, name: &str) -> Option
             if let Some(subject) = &finding.subject {
                 write!(out, " <code>{}</code>", escaped(subject)).ok();
             }
-            if let Some(value) = finding.figure {
+            // A growth to more than twice as much is no share: the sentence says what it is.
+            if let Some(value) = finding.figure.filter(|value| finding.unit != "share" || *value <= 1.0) {
                 write!(out, " <span class=\"figure\">{}</span>", Amount::in_unit(value, &finding.unit)).ok();
             }
             let evidence = rule(&finding.rule).map(|rule| &rule.evidence);
@@ -275,7 +278,10 @@ pub(crate) fn figures(recording: &Recording<'_>) -> Result<Option<String>> {
     let unit = |name: &str| definition(name).map_or("", |definition| definition.unit.as_str());
     let mut tiles = String::new();
     for (name, words) in FIRST {
-        if let Some((_, value)) = recorded.iter().find(|(metric, _)| metric.name == name) {
+        // Of several processes a share is more than all, which says nothing.
+        let has_meaning = |value: f64| unit(name) != "share" || value <= 1.0;
+        let found = recorded.iter().find(|(metric, value)| metric.name == name && has_meaning(*value));
+        if let Some((_, value)) = found {
             writeln!(tiles, "<div><dd>{}</dd><dt>{words}</dt></div>", Amount::in_unit(*value, unit(name))).ok();
         }
     }

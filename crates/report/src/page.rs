@@ -137,6 +137,15 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
             graphs.extend(packed.map(|packed| graph(flame, profile, id, name, &mut stacks_data, &packed)));
         }
     }
+    let (mut heap_dump, heap) = retained(recording, &allocated, walk)?.unzip();
+    let mut dump_data = String::new();
+    if let Some((profile, html)) = heap.flatten().as_ref().zip(heap_dump.as_mut()) {
+        let flame = Flame::of(profile);
+        let (packed, _) = flame.packed(&mut room)?;
+        let name = "Who holds the memory, drawn: the bytes below a type are those that it retains";
+        let drawn = graph(&flame, profile, "heap", name, &mut dump_data, &packed);
+        *html += &flame_part(vec![drawn], 0).unwrap_or_default();
+    }
     let subject_of = |what: What| found.iter().find(|(of, subject)| *of == what && subject.rows > 0).map(|(_, of)| of);
     let pool = pool(recording)?;
     let threads = threads(recording, &labels, end_ns)?;
@@ -213,9 +222,10 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     parts.add_or(
         "retained",
         "Heap dump",
-        retained(recording, &allocated, walk)?,
+        heap_dump,
         "No heap dump is recorded. <code>tracequet collect --heap</code> records one.",
     );
+    parts.add_data("retained", &dump_data);
     parts.add_or(
         "allocations",
         "Allocations",

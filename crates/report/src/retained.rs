@@ -1,6 +1,7 @@
 //! The heap of the last walk: types by what they retain, and what keeps them, as a tree to open.
 
 use tracequet_analyze::heap::{self, HeapGraph, KeptWalk, Paths, Retention, TypeRow};
+use tracequet_analyze::profile::{self, Profile};
 use tracequet_dataset::error::Error;
 
 use crate::prelude::*;
@@ -19,13 +20,13 @@ const MAX_BRANCHES: usize = 500;
 const MIN_SHARE: f64 = 0.005;
 const MAX_DEPTH: usize = 40;
 
-/// The part of the page. `None` when the recording has no walk of the heap. `allocated` has the bytes that samples say of types,
+/// The part of the page, and the profile of the heap. `None` when the recording has no walk of the heap. `allocated` has the bytes that samples say of types,
 /// `walk` the objects and references where the dataset has no rows of them.
 pub(crate) fn retained(
     recording: &Recording<'_>,
     allocated: &Map<String, u64>,
     walk: Option<KeptWalk>,
-) -> Result<Option<String>> {
+) -> Result<Option<(String, Option<Profile>)>> {
     let is_there = |name: &str| recording.tables().any(|table| table.name == name);
     let is_kept = |name: &&str| walk.is_some() && heap::LARGE_TABLES.contains(name);
     if !heap::TABLES.iter().all(|name| is_there(name) || is_kept(name)) {
@@ -40,9 +41,10 @@ pub(crate) fn retained(
         Ok(graph) => graph,
         Err(Error::TooLarge(_) | Error::OverMemory(_)) => {
             let objects = counted(snapshot.objects, "object", "objects");
-            return Ok(Some(format!(
+            let html = format!(
                 "<p class=\"note\">The heap has {objects}, more than a page reads. <code>tracequet heap IN</code> shows it.</p>\n"
-            )));
+            );
+            return Ok(Some((html, None)));
         }
         Err(other) => return Err(other),
     };
@@ -87,7 +89,8 @@ pub(crate) fn retained(
         "Objects below those without which they would be freed, merged by type: bytes of all below, and how many objects.",
     );
     out += &tree(&graph, &retention, all);
-    Ok(Some(out))
+    let profile = profile::of_heap(&graph, &retention, &snapshot, Profile::default());
+    Ok(Some((out, Some(profile))))
 }
 
 /// Of each of the largest types the object that retains most, and the way to it.

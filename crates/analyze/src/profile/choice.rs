@@ -81,6 +81,7 @@ impl Choice {
             What::Wait => tables.push("wait"),
             What::Jit => tables.push("method_compilation"),
             What::Rows => tables.push(&self.table),
+            What::Heap => tables.extend(crate::heap::TABLES),
             What::Survivors | What::Gen2Deaths | What::Live => tables.extend(lifetime::TABLES),
             _ => {}
         }

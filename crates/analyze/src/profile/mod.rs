@@ -7,6 +7,7 @@ mod choice;
 mod export;
 mod firefox;
 mod folded;
+mod heap;
 mod labels;
 mod model;
 mod otlp;
@@ -22,6 +23,7 @@ use std::io::{self, Write};
 
 pub use choice::{Choice, TABLES};
 pub use export::Export;
+pub use heap::of as of_heap;
 pub use labels::Labels;
 pub use model::{Code, Function, Profile, ProfileFormat, ProfileFrame, Sample, ThreadSamples, Unit, What};
 pub use read::{read, read_chosen};

@@ -33,6 +33,8 @@ tracequet_trace::worded! {
         Blocked = "blocked",
         /// Methods that were compiled while the program ran, by the time that it took.
         Jit = "jit",
+        /// Bytes of the last heap dump, by the types of the objects that keep them alive: a stack is what holds what.
+        Heap = "heap",
         /// The rows of any table with call stacks, each counting once.
         Rows = "rows",
     }

@@ -123,6 +123,7 @@ pub(super) fn value_types(profile: &Profile) -> (&'static str, Option<(&str, &'s
         What::Contention => "contentions",
         What::Blocked | What::Wait => "waits",
         What::Jit => "compilations",
+        What::Heap => "stacks",
         What::Rows => "rows",
     };
     let asked = profile.weight.as_deref().map(|column| {
@@ -136,7 +137,7 @@ pub(super) fn value_types(profile: &Profile) -> (&'static str, Option<(&str, &'s
     let usual = match (profile.what, profile.unit) {
         (What::Cpu, Unit::Nanoseconds) => Some(("cpu", "nanoseconds")),
         (What::Allocation | What::Survivors | What::Gen2Deaths, _) => Some(("alloc_space", "bytes")),
-        (What::Live, _) => Some(("inuse_space", "bytes")),
+        (What::Live | What::Heap, _) => Some(("inuse_space", "bytes")),
         (What::Contention | What::Blocked | What::Wait, _) => Some(("delay", "nanoseconds")),
         (What::Jit, _) => Some(("jit", "nanoseconds")),
         _ => None,

@@ -54,6 +54,9 @@ pub fn read_chosen(recording: &Recording<'_>, choice: &Choice) -> Result<Profile
         (profile.start_us, profile.duration_ns, profile.sampling_ns) = (row.start_ts, row.duration_ns, row.sampling_ns);
         Ok(())
     })?;
+    if what == What::Heap {
+        return super::heap::read(recording, profile);
+    }
     callsites(recording, &mut profile)?;
     profile.pauses = Pauses::read(recording)?.all().copied().collect();
     let filter = Filter::new(recording, choice)?;
@@ -157,6 +160,7 @@ impl Source {
             What::Contention => ("contention", Some("duration_ns"), Unit::Nanoseconds, None),
             What::Blocked => ("thread_time", Some("duration_ns"), Unit::Nanoseconds, Some("state")),
             What::Wait => ("wait", Some("duration_ns"), Unit::Nanoseconds, None),
+            What::Heap => ("heap_object", Some("size_bytes"), Unit::Bytes, None),
             What::Jit => ("method_compilation", Some("duration_ns"), Unit::Nanoseconds, Some("kind")),
             What::Rows => (choice.table.as_str(), None, Unit::Count, None),
         };

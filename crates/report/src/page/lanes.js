@@ -36,7 +36,9 @@ const setUpLanes = () => {
   // How much each thread did beside waiting for work.
   const activity = new Map();
   const add = (thread, amount) => { if (known.threads[thread]) activity.set(thread, (activity.get(thread) ?? 0) + amount); };
-  if (states) eachTime(states, [0, known.end], (thread, state, _, __, amount) => add(thread, state === FOR_WORK ? 0 : amount));
+  // Where events say when threads ran, that alone counts.
+  const isOfSwitches = states && states.line.includes(RUNS);
+  if (states) eachTime(states, [0, known.end], (thread, state, _, __, amount) => add(thread, (isOfSwitches ? state !== RUNS : state === FOR_WORK) ? 0 : amount));
   if (sampled) for (let row = 0; row < sampled.count; row++) add(sampled.thread[row], sampled.line[row] === RUNS ? sampled.things[row] * 1e7 : 0);
   const threads = [...activity.keys()].sort((a, b) => activity.get(b) - activity.get(a) || a - b);
   const isWorker = thread => known.threads[thread][3] === 1;

@@ -159,6 +159,24 @@ const tableOfKind = (kind, rows) => {
   }, table.closest('.scroll'));
 };
 
+// A request of the slowest is chosen by its start: its time and its route, and what it did opens.
+const setUpRequests = opened => {
+  const table = /** @type {HTMLTableElement | null} */ (document.getElementById('slowest-table'));
+  if (!table) return;
+  const [start, took, side, route] = ['start s', 'took', 'side', 'route'].map(name => headOf(table, name));
+  for (const row of table.tBodies[0].rows) {
+    const [from, length] = [Number(row.cells[start].dataset.v), Number(row.cells[took].dataset.v)];
+    const of = row.cells[side].textContent === 'server' ? row.cells[route].textContent : null;
+    const button = make('button', { type: 'button', class: 'choose', title: 'show this request' }, row.cells[start].textContent);
+    row.cells[start].replaceChildren(button);
+    button.addEventListener('click', () => {
+      select({ time: [from, from + Math.max(length, 1)], route: of !== null && known.routes.includes(of) ? of : null });
+      const details = opened.find(each => Number(each.dataset.from) === from && Number(each.dataset.to) === from + length);
+      if (details) { details.open = true; details.scrollIntoView(); }
+    });
+  }
+};
+
 // Tables without rows of a kind leave out what is of another time, route or type.
 const setUpTables = () => {
   for (const table of document.querySelectorAll('table')) setUpTable(table);
@@ -168,7 +186,8 @@ const setUpTables = () => {
     const place = table ? headOf(table, head) : -1;
     return place < 0 ? [] : [{ rows: [...table.tBodies[0].rows].map(row => ({ row, text: row.cells[place].textContent })), head }];
   });
-  const opened = every('details.request');
+  const opened = /** @type {HTMLDetailsElement[]} */ (every('details.request'));
+  setUpRequests(opened);
   follows(selection => {
     const [from, to] = selection.time ?? [-Infinity, Infinity];
     for (const row of timed) { row.classList.toggle('late', Number(row.dataset.t) < from || Number(row.dataset.t) >= to); hide(row); }
