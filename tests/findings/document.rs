@@ -61,6 +61,9 @@ fn a_finding_of_a_log_names_its_process() {
     let log = folder.join("DynamicEvents.etl").to_str().unwrap().to_owned();
     let whole = run(&["explain", &log]);
     assert!(whole.out.contains(", Benchmarks.exe (7608)\n"), "{}", whole.out);
+    // What is about the recording is of no process: the idle one has the number 0.
+    let frames = run(&["explain", folder.join("net.4.5.2.x64.etl").to_str().unwrap()]).out;
+    assert!(frames.contains("unnamed_frames: Call stacks have frames without names\n"), "{frames}");
     let markdown = run(&["explain", "--format", "markdown", &log]).out;
     assert!(markdown.contains("`Benchmarks.exe (7608)`"), "{markdown}");
     for process in ["benchmarks", "Benchmarks.exe", "7608"] {

@@ -206,9 +206,8 @@ fn every_text_of_a_dataset_is_shown_as_what_it_is_by_every_command_in_every_form
                 }
             }
             // Messages of protocol buffers, whose texts other programs print.
-            for (format, what) in
-                [("pprof", "cpu"), ("pprof", "allocation"), ("pprof", "exception"), ("perfetto", "cpu")]
-            {
+            let of_all = |format| [(format, "cpu"), (format, "allocation"), (format, "exception")];
+            for (format, what) in [of_all("pprof"), of_all("otlp")].concat().into_iter().chain([("perfetto", "cpu")]) {
                 let file = folder.path().join("exported");
                 let path = file.to_str().expect("a name");
                 let run = run(&["export", out, "--what", what, "--format", format, "-o", path, "--overwrite"]);

@@ -89,3 +89,33 @@ fn an_address_where_the_collection_belongs_is_noticed() {
     let (_, said, code) = run(&["survived", sample, "x", "3"], &[]);
     assert!(code == Some(1) && said.contains("expected the number of a collection"), "{said}");
 }
+
+/// A page, a profile or bytes are nothing to read in a terminal.
+#[test]
+fn what_other_programs_read_is_not_poured_onto_a_terminal() {
+    let program = env!("CARGO_BIN_EXE_tracequet");
+    let on_terminal = |arguments: &str| {
+        let command = format!("{program} {arguments}");
+        let mut script = Command::new("script");
+        script.current_dir(env!("CARGO_MANIFEST_DIR")).args(["-qec", &command, "/dev/null"]);
+        script.stdin(std::process::Stdio::null()).output()
+    };
+    let formats = ["speedscope", "folded", "pprof", "firefox", "perfetto", "otlp"];
+    let exports = formats.map(|format| format!("export samples/stacks.nettrace --format {format}"));
+    for arguments in exports.into_iter().chain(["report samples/gc-churn.nettrace".to_owned()]) {
+        let Ok(output) = on_terminal(&arguments) else {
+            crate::support::skip::skip("what_other_programs_read", "no script", "`apt-get install util-linux`");
+            return;
+        };
+        let shown = String::from_utf8_lossy(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{arguments}: {shown}");
+        assert!(shown.contains("the result is not for a terminal, expected -o FILE or a pipe"), "{arguments}: {shown}");
+        assert!(shown.len() < 500, "{arguments}: {shown}");
+    }
+}
+
+#[test]
+fn a_recording_without_ranges_is_told_how_to_record_them() {
+    let (_, said, code) = run(&["lifetimes", "samples/stacks.nettrace"], &[]);
+    assert!(code == Some(1) && said.contains("`tracequet collect --for lifetimes` records them"), "{said}");
+}

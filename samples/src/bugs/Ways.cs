@@ -143,6 +143,20 @@ namespace Depot
         private static byte[] last;
     }
 
+    public static class Outbox
+    {
+        private static readonly SemaphoreSlim gate = new(1);
+
+        // The habit: one sends at a time, and holds the semaphore over the call.
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static async Task Send(bool clean)
+        {
+            if (!clean) await gate.WaitAsync();
+            await Task.Delay(60);
+            if (!clean) gate.Release();
+        }
+    }
+
     // The habit: two events have one number, so that the source writes none.
     [EventSource(Name = "Depot-Parcels")]
     public sealed class MixedParcels : EventSource
@@ -182,6 +196,7 @@ namespace Depot
                 "rents" => (Stamps.Print, 400),
                 "stuck" => (Lease.Take, 60),
                 "parcels" => (Parcels.Pack, 20),
+                "outbox" => (Outbox.Send, 50),
                 _ => throw new ArgumentException(args[0]),
             };
             if (args[0] == "dials") Rates.Open();

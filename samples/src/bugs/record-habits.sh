@@ -76,6 +76,7 @@ AS='Microsoft-Diagnostics-DiagnosticSource:0x2:4:FilterAndPayloadSpecs="[AS]*:Ta
 both dials "--for allocations --providers $AS" "" dials 4
 both addins "--for exceptions --providers Microsoft-Windows-DotNETRuntime:0x4:4" "" addins 6
 both rents "--for allocations" "" rents 3
+both outbox "--for async" "" outbox 6
 both parcels "--for gc --providers Depot-Parcels" "" parcels 3
 both stuck "--for cpu --providers Microsoft-Windows-DotNETRuntime:0x1:4" "GCgen0size=0x400000" stuck 4
 rm -rf "$stage"

@@ -41,7 +41,8 @@ tracequet_dataset::row! {
 
 /// The names of the processes that findings are about, by their ids. Processes without a name are left out.
 pub fn process_names(recording: &Recording<'_>, findings: &[Finding]) -> Result<BTreeMap<u64, String>> {
-    let ids: BTreeSet<u64> = findings.iter().map(|finding| finding.process_id).collect();
+    // 0 stands for the recording, and is the idle process of Windows.
+    let ids: BTreeSet<u64> = findings.iter().map(|finding| finding.process_id).filter(|id| *id > 0).collect();
     let mut names = BTreeMap::new();
     if recording.has::<Process<'_>>() {
         recording.each::<Process<'_>>(|row| {

@@ -16,7 +16,7 @@ use crate::subjects::pool::percentile;
 use crate::subjects::processor::{Processor, Samples};
 use crate::subjects::requests::{Asked, SERVER, Spent, route, source, sources, spent};
 use crate::subjects::sites::Sites;
-use crate::subjects::waits::{LockWait, Wait};
+use crate::subjects::waits::{Awaits, LockWait, TaskTime, TaskWait, Wait};
 
 /// Methods, routes and requests that are named.
 const NAMED: usize = 5;
@@ -32,7 +32,7 @@ const MOST_ROUTES: usize = 1 << 12;
 const LEAST_PART: f64 = 0.01;
 
 /// The tables that a summary is made of, beside those of metrics.
-pub const TABLES: [&str; 12] = [
+pub const TABLES: [&str; 14] = [
     "trace",
     "metric",
     "callsite",
@@ -41,6 +41,8 @@ pub const TABLES: [&str; 12] = [
     "allocation",
     "contention",
     "wait",
+    "async_task",
+    "async_wait",
     "exception",
     "method_compilation",
     "activity",
@@ -207,6 +209,24 @@ impl Reader<'_> {
         Some(Topic { name: "pauses", sentence: sentence.into(), methods: Vec::new() })
     }
 
+    /// Tasks of async methods that wait for what has no name.
+    fn awaits(&self) -> Result<Option<Topic>> {
+        let mut awaits = Awaits::default();
+        self.recording.each_recorded::<TaskTime<'_>>(|row| awaits.task(&row))?;
+        self.recording.each_recorded::<TaskWait<'_>>(|row| awaits.wait(&row))?;
+        let (mut by_site, mut tasks) = (BySite::default(), 0);
+        for ((_, site), waiting) in awaits.by_site() {
+            tasks += waiting.tasks;
+            by_site.add(site, waiting.ns as f64);
+        }
+        let sentence = format!(
+            "{} without a thread for {} in all, but for waits for other methods and Task.Delay",
+            counted(tasks, "task", "tasks"),
+            span(by_site.all as u64)
+        );
+        Ok((tasks > 0).then(|| self.topic("awaits", sentence, by_site)))
+    }
+
     /// Waits, or other things that take time, by where they are.
     fn times(
         &self,
@@ -355,6 +375,7 @@ impl Overview {
             reader.times("waits", ["wait", "waits"], |add| {
                 recording.each_recorded::<Wait<'_>>(|row| add(row.callsite_id, row.duration_ns))
             }),
+            reader.awaits(),
             reader.exceptions(),
             reader.times("compiling", ["method", "methods"], compiled),
             reader.requests(),
@@ -398,6 +419,7 @@ impl Overview {
                 "pauses" => "  pauses:      ",
                 "locks" => "  locks:       ",
                 "waits" => "  waits:       ",
+                "awaits" => "  awaits:      ",
                 "exceptions" => "  exceptions:  ",
                 "compiling" => "  compiling:   ",
                 "requests" => "  requests:    ",

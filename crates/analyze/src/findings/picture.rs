@@ -24,7 +24,7 @@ use crate::subjects::processor::{State, is_of_runtime};
 use crate::subjects::requests::{Activity, Kind, Work, query_text};
 use crate::subjects::sites::Sites;
 use crate::subjects::texts::Texts;
-use crate::subjects::waits::{LockWait, Wait};
+use crate::subjects::waits::{Awaits, LockWait, TaskTime, TaskWait, Wait};
 
 /// Processes that are looked at; rows of more are left out.
 const MOST_PROCESSES: usize = 256;
@@ -62,6 +62,8 @@ pub(super) struct Picture {
     pub(super) frames: u64,
     pub(super) named_frames: u64,
     pub(super) processors: u64,
+    /// How long tasks were without a thread.
+    pub(super) awaits: Awaits,
     /// Different reports of EventSources that events of theirs are missing, and how many there are.
     pub(super) source_faults: Vec<String>,
     pub(super) source_fault_events: u64,
@@ -314,6 +316,8 @@ const SUMMED: &[Summed] = &[
     by_process!(Wait, wait),
     by_process!(AllocationWait, allocation_wait),
     by_process!(Sample, sample),
+    summed!(TaskTime, task_time),
+    summed!(TaskWait, awaits.wait),
     by_process!(PoolEvent, pool),
     by_process!(WorkItem, work_item),
     by_process!(Compilation, compilation),
@@ -373,6 +377,12 @@ impl Picture {
             if self.source_faults.len() < MOST_FAULTS {
                 self.source_faults.push(row.message.to_owned());
             }
+        }
+    }
+
+    fn task_time(&mut self, row: &TaskTime<'_>) {
+        if self.process(row.process_id).is_some() {
+            self.awaits.task(row);
         }
     }
 

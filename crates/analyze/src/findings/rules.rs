@@ -2,6 +2,7 @@
 //! sums of a process, and the story that tests it.
 
 mod assemblies_again;
+mod awaiting_tasks;
 mod blocked_finalizer;
 mod blocked_workers;
 mod blocking_full;
@@ -64,6 +65,7 @@ pub(super) const RULES: &[&Rule] = &[
     &starvation::RULE,
     &queue_delay::RULE,
     &lock_convoy::RULE,
+    &awaiting_tasks::RULE,
     &exceptions::RULE,
     &threads_started::RULE,
     &connections::RULE,

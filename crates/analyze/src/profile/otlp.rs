@@ -10,7 +10,7 @@ use tracequet_trace::map::Map;
 use super::labels::Labels;
 use super::model::{Code, Profile, ThreadSamples};
 use super::pprof::{MAX_BYTES, bounded, value_types};
-use super::protobuf::{bytes, fixed, message, number, packed, packed_fixed, present};
+use super::protobuf::{bytes, fixed, message, number, packed, packed_fixed, present, string};
 use super::spans::SpanWork;
 
 /// Numbers of the fields of `ProfilesDictionary`.
@@ -67,7 +67,7 @@ impl<T: AsRef<str>> Value<T> {
     /// The field of an `AnyValue`.
     fn write(&self, out: &mut Vec<u8>, field: u64) {
         message(out, field, |any| match self {
-            Value::Text(text) => bytes(any, 1, text.as_ref().as_bytes()),
+            Value::Text(text) => string(any, 1, text.as_ref()),
             Value::Number(value) => present(any, 3, *value),
         });
     }
@@ -254,7 +254,7 @@ impl<'p> Dictionary<'p> {
             });
         }
         for text in &self.strings.list {
-            bytes(out, STRINGS, text.as_bytes());
+            string(out, STRINGS, text);
         }
         for (at, (key, value)) in self.attributes.list.iter().enumerate() {
             message(out, ATTRIBUTES, |attribute| {

@@ -1,5 +1,7 @@
 //! Waits: for locks, for what the runtime's other waits are for, and of tasks.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 use tracequet_trace::map::{Map, Set};
@@ -100,6 +102,69 @@ pub fn each_leaf(recording: &Recording<'_>, mut take: impl FnMut(&TaskWait<'_>))
         }
     })?;
     Ok(())
+}
+
+tracequet_dataset::row! {
+    /// How long a task was without a thread.
+    pub(crate) struct TaskTime of async_task { process_id, source, task_id, kind, method, callsite_id, waiting_ns }
+}
+
+/// Tasks, and waits of tasks, whose times are known.
+const MOST_TIMES: usize = 1 << 17;
+
+/// How long tasks of async methods were without a thread, but for the time in which they waited for work that has a name in the recording:
+/// another method, `Task.Delay`. What is left is a wait for a semaphore, a channel, a connection, or for a worker.
+#[derive(Debug, Default)]
+pub(crate) struct Awaits {
+    /// Call site and time.
+    tasks: BTreeMap<Task, (u32, u64)>,
+    named: BTreeSet<Task>,
+    waits: Vec<(Task, Task, u64)>,
+}
+
+/// Tasks, and how long they waited.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Waiting {
+    pub(crate) tasks: u64,
+    pub(crate) ns: u64,
+}
+
+impl Awaits {
+    pub(crate) fn task(&mut self, row: &TaskTime<'_>) {
+        let Some(task) = task(row.process_id, row.source, Some(row.task_id)) else { return };
+        if row.method.is_some() && self.named.len() < MOST_TIMES {
+            self.named.insert(task);
+        }
+        let is_method = matches!(row.kind, Some("state_machine" | "runtime"));
+        if let Some(ns) = row.waiting_ns.filter(|_| is_method && self.tasks.len() < MOST_TIMES) {
+            self.tasks.insert(task, (row.callsite_id, ns.max(0).cast_unsigned()));
+        }
+    }
+
+    pub(crate) fn wait(&mut self, row: &TaskWait<'_>) {
+        if let (Some(task), Some(awaited), Some(ns)) = (row.task(), row.awaited(), row.duration_ns)
+            && self.waits.len() < MOST_TIMES
+        {
+            self.waits.push((task, awaited, ns.max(0).cast_unsigned()));
+        }
+    }
+
+    /// By process and call site. Where both sources report, what the async profiler does.
+    pub(crate) fn by_site(&self) -> BTreeMap<(u64, u32), Waiting> {
+        let is_of_profiler = self.tasks.keys().any(|(_, is_of_profiler, _)| *is_of_profiler);
+        let mut within: BTreeMap<Task, u64> = BTreeMap::new();
+        for (task, _, ns) in self.waits.iter().filter(|(_, awaited, _)| self.named.contains(awaited)) {
+            let sum = within.entry(*task).or_default();
+            *sum = sum.saturating_add(*ns);
+        }
+        let mut found: BTreeMap<(u64, u32), Waiting> = BTreeMap::new();
+        for (task, (site, ns)) in self.tasks.iter().filter(|(task, _)| task.1 == is_of_profiler) {
+            let waiting = found.entry((task.0, *site)).or_default();
+            waiting.tasks += 1;
+            waiting.ns = waiting.ns.saturating_add(ns.saturating_sub(within.get(task).copied().unwrap_or_default()));
+        }
+        found
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::findings::tests::story::{MS, Made, allocation, quiet, survivors};
 use crate::findings::{Finding, Findings, Verdict};
 
 /// Rules that never warn.
-const WORTH_A_LOOK: &[&str] = &["type_dominates"];
+const WORTH_A_LOOK: &[&str] = &["type_dominates", "awaiting_tasks"];
 
 /// The findings of a made recording.
 fn found_in(mut made: Made) -> Vec<Finding> {
@@ -96,6 +96,7 @@ fn the_own_method_and_the_subject_are_named() {
         ("dies_in_gen2", "Shop.Visits.Answer", "Shop.Session"),
         ("type_dominates", "Shop.Totals.Sum", "Shop.Line"),
         ("lock_convoy", "Shop.Stock.Take", "lock 0xabc"),
+        ("awaiting_tasks", "Shop.Outbox.Send", ""),
         ("exceptions", "Shop.Orders.Read", "System.FormatException"),
         ("hot_method", "Shop.Register.Count", ""),
         ("code_made_again", "Shop.Tariff.Price", ""),
@@ -406,4 +407,34 @@ fn who_allocates_what_is_pinned_is_named() {
         }
     }
     assert_eq!(of("pinned_survivors", found_in(made)).own_method.as_deref(), Some("Shop.Scans.Grab"));
+}
+
+#[test]
+fn induced_collections_are_neither_counted_nor_listed() {
+    let mut made = Made::new();
+    quiet(&mut made);
+    (1..=10).for_each(|n| made.gc(n, 2, "Induced", "blocking"));
+    (11..=20).for_each(|n| made.gc(n, 2, "AllocSmall", "background"));
+    let found = of("blocking_full", found_in(made));
+    assert_eq!((found.verdict, found.figure), (Verdict::Fine, Some(0.0)), "{found:?}");
+    assert!(found.evidence_sql.unwrap().contains("NOT LIKE 'Induced%'"));
+}
+
+#[test]
+fn objects_whose_element_type_is_not_recorded_may_be_boxes() {
+    let judged = |element_type: Option<u8>| {
+        let mut made = Made::new();
+        quiet(&mut made);
+        let site = made.site(&["Shop.Totals.Sum()"]);
+        (0..200).for_each(|_| made.tables.add(&allocation(site, "sampled", "Shop.Line", "small")));
+        let (type_id, name) = ("Shop.Line".len() as u64, "Shop.Line");
+        if let Some(element_type) = element_type {
+            made.tables.add(&Type { process_id: 7, type_id, name, element_type, ..Type::default() });
+        }
+        of("boxing", found_in(made))
+    };
+    let unknown = judged(None);
+    assert_eq!((unknown.verdict, unknown.score), (Verdict::TooLittle, None), "{unknown:?}");
+    assert!(unknown.sentence.contains("it is not known whether it is boxed values"), "{unknown:?}");
+    assert_eq!((judged(Some(0x12)).verdict, judged(Some(0x11)).verdict), (Verdict::Fine, Verdict::Warning));
 }

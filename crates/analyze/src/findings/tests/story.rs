@@ -183,6 +183,7 @@ pub(crate) fn quiet(made: &mut Made) {
         ("Microsoft.AspNetCore.Hosting", "RequestStart", 0),
         ("System.Net.Http", "RequestStart", 0),
         ("Microsoft-Windows-DotNETRuntimePrivate", "BGCAllocWaitBegin", 1),
+        ("System.Threading.Tasks.TplEventSource", "TraceOperationBegin", 8),
     ] {
         let row = EventType { provider_name, event_name, keywords, level: 4, event_count: 1, ..EventType::default() };
         made.tables.add(&row);
