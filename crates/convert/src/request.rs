@@ -91,26 +91,6 @@ impl Convert {
         Convert { inputs: inputs.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Directory of the dataset.
-    pub fn output(self, output: impl Into<PathBuf>) -> Convert {
-        Convert { output: output.into(), ..self }
-    }
-
-    /// File format.
-    pub fn format(self, format: Format) -> Convert {
-        Convert { format, ..self }
-    }
-
-    /// Compression.
-    pub fn compression(self, compression: Compression) -> Convert {
-        Convert { compression, ..self }
-    }
-
-    /// Layout of the directory.
-    pub fn layout(self, layout: DatasetLayout) -> Convert {
-        Convert { layout, ..self }
-    }
-
     /// Only these tables; `event` stands for all payload tables, `event/<provider>` and `event/<provider>/<event>` for
     /// some, and `figures` for what rules and comparisons need. Empty: all.
     pub fn tables<T: Into<String>>(self, tables: impl IntoIterator<Item = T>) -> Convert {
@@ -148,123 +128,9 @@ impl Convert {
         Convert { symbols: symbols.into_iter().map(Into::into).collect(), ..self }
     }
 
-    /// Patterns that decide which code is the user's own (`frame.is_framework`), beside folders and names.
-    pub fn own(self, own: OwnCode) -> Convert {
-        Convert { own, ..self }
-    }
-
-    /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is
-    /// known of processes are those of the whole recording.
-    pub fn from_ns(self, from_ns: impl Into<Option<i64>>) -> Convert {
-        Convert { from_ns: from_ns.into(), ..self }
-    }
-
-    /// Only events before this many nanoseconds since the recording began.
-    pub fn to_ns(self, to_ns: impl Into<Option<i64>>) -> Convert {
-        Convert { to_ns: to_ns.into(), ..self }
-    }
-
-    /// Sets the type of addresses, lengths and ids of 64 bits.
-    pub fn address_type(self, address_type: AddressType) -> Convert {
-        Convert { address_type, ..self }
-    }
-
-    /// Replace a dataset that is there already.
-    pub fn overwrite(self, overwrite: bool) -> Convert {
-        Convert { overwrite, ..self }
-    }
-
-    /// Stop at the first damage in a recording, with [`Error::Damaged`] and without a dataset. Lost events are no
-    /// damage.
-    ///
-    /// [`Error::Damaged`]: tracequet_trace::error::Error::Damaged
-    pub fn strict(self, strict: bool) -> Convert {
-        Convert { strict, ..self }
-    }
-
-    /// Fill the table `heap_dominator`, with this limit in bytes of memory for the walks of a recording: some 56 for
-    /// each object, 96 for each root, and 16 for each reference. Beyond that the table stays empty, and a diagnostic
-    /// says so.
-    pub fn dominators(self, dominators: impl Into<Option<u64>>) -> Convert {
-        Convert { dominators: dominators.into(), ..self }
-    }
-
-    /// Fill the table `gc_cohort`, with this limit in bytes of memory for the ranges of a recording: 64 for each range.
-    /// Beyond that the table is not whole, and a diagnostic says so.
-    pub fn cohorts(self, cohorts: impl Into<Option<u64>>) -> Convert {
-        Convert { cohorts: cohorts.into(), ..self }
-    }
-
-    /// Fill the table `allocation_lifetime`, with this limit in bytes of memory for the ranges of a recording, as
-    /// [`Convert::cohorts`], and as much again for its samples: 512 for each. Of more samples some are left out, and
-    /// the others count more.
-    pub fn lifetimes(self, lifetimes: impl Into<Option<u64>>) -> Convert {
-        Convert { lifetimes: lifetimes.into(), ..self }
-    }
-
-    /// With [`crate::collect_port`]: the recording is added to a dataset of several, as with `append`, and what there
-    /// is of it is published at this interval.
-    pub fn follow(self, follow: impl Into<Option<Duration>>) -> Convert {
-        Convert { follow: follow.into(), ..self }
-    }
-
     /// Labels of the recordings, name and value: rows of the table `trace_label`.
     pub fn labels(self, labels: impl IntoIterator<Item = (String, String)>) -> Convert {
         Convert { labels: labels.into_iter().collect(), ..self }
-    }
-
-    /// Add to the dataset that is there, or begin one. Recordings that it has (by their hash) are skipped.
-    pub fn append(self, append: bool) -> Convert {
-        Convert { append, ..self }
-    }
-
-    /// With `append`: convert again what another version of tracequet wrote, or what was converted with other options.
-    pub fn refresh(self, refresh: bool) -> Convert {
-        Convert { refresh, ..self }
-    }
-
-    /// Stop at the first of several recordings that cannot be read.
-    pub fn fail_fast(self, fail_fast: bool) -> Convert {
-        Convert { fail_fast, ..self }
-    }
-
-    /// Number of recordings that are converted at the same time; 0: as many as processors. The output does not depend
-    /// on it.
-    pub fn jobs(self, jobs: usize) -> Convert {
-        Convert { jobs, ..self }
-    }
-
-    /// Write the tables of small recordings of a dataset of several together in few Parquet files, as
-    /// `compact` would make of them.
-    pub fn pack(self, pack: bool) -> Convert {
-        Convert { pack, ..self }
-    }
-
-    /// Bytes of memory that recordings converted side by side are meant to keep to: fewer run at once when they would
-    /// need more. `None`: half of what is free.
-    pub fn memory(self, memory: impl Into<Option<u64>>) -> Convert {
-        Convert { memory: memory.into(), ..self }
-    }
-
-    /// The hashes of recordings that [`crate::batches`] has taken: with the same ones, another reading of the same
-    /// recordings takes none.
-    pub fn identities(self, identities: Identities) -> Convert {
-        Convert { identities, ..self }
-    }
-
-    /// Take no hash of a recording that is converted alone: for a dataset that is read once and not kept.
-    pub fn unhashed(self, unhashed: bool) -> Convert {
-        Convert { unhashed, ..self }
-    }
-
-    /// Stop reading when this becomes true: the conversion fails, and there is no dataset.
-    pub fn stop(self, stop: Arc<AtomicBool>) -> Convert {
-        Convert { stop, ..self }
-    }
-
-    /// Keep the objects and references of a heap dump of the one recording in memory, beside what is written.
-    pub fn keep_walk(self, keep_walk: impl Into<Option<KeepWalk>>) -> Convert {
-        Convert { keep_walk: keep_walk.into(), ..self }
     }
 
     /// The heap dump that is kept.
@@ -310,6 +176,83 @@ impl Convert {
     pub(super) fn covers(&self, ts_ns: i64) -> bool {
         self.from_ns.is_none_or(|from| ts_ns >= from) && self.to_ns.is_none_or(|to| ts_ns < to)
     }
+}
+
+/// Makes the methods that set one field each.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $kind:ty;)+) => {
+        impl Convert {
+            $($(#[$doc])*
+            pub fn $field(self, $field: $kind) -> Convert {
+                Convert { $field: $field.into(), ..self }
+            })+
+        }
+    };
+}
+
+setters! {
+    /// Directory of the dataset.
+    output: impl Into<PathBuf>;
+    /// File format.
+    format: Format;
+    /// Compression.
+    compression: Compression;
+    /// Layout of the directory.
+    layout: DatasetLayout;
+    /// Patterns that decide which code is the user's own (`frame.is_framework`), beside folders and names.
+    own: OwnCode;
+    /// Only events at or after this many nanoseconds since the recording began. Modules, methods, types and what is
+    /// known of processes are those of the whole recording.
+    from_ns: impl Into<Option<i64>>;
+    /// Only events before this many nanoseconds since the recording began.
+    to_ns: impl Into<Option<i64>>;
+    /// Sets the type of addresses, lengths and ids of 64 bits.
+    address_type: AddressType;
+    /// Replace a dataset that is there already.
+    overwrite: bool;
+    /// Stop at the first damage in a recording, with [`Error::Damaged`] and without a dataset. Lost events are no
+    /// damage.
+    ///
+    /// [`Error::Damaged`]: tracequet_trace::error::Error::Damaged
+    strict: bool;
+    /// Fill the table `heap_dominator`, with this limit in bytes of memory for the walks of a recording: some 56 for
+    /// each object, 96 for each root, and 16 for each reference. Beyond that the table stays empty, and a diagnostic
+    /// says so.
+    dominators: impl Into<Option<u64>>;
+    /// Fill the table `gc_cohort`, with this limit in bytes of memory for the ranges of a recording: 64 for each range.
+    /// Beyond that the table is not whole, and a diagnostic says so.
+    cohorts: impl Into<Option<u64>>;
+    /// Fill the table `allocation_lifetime`, with this limit in bytes of memory for the ranges of a recording, as
+    /// [`Convert::cohorts`], and as much again for its samples: 512 for each. Of more samples some are left out, and
+    /// the others count more.
+    lifetimes: impl Into<Option<u64>>;
+    /// With [`crate::collect_port`]: the recording is added to a dataset of several, as with `append`, and what there
+    /// is of it is published at this interval.
+    follow: impl Into<Option<Duration>>;
+    /// Add to the dataset that is there, or begin one. Recordings that it has (by their hash) are skipped.
+    append: bool;
+    /// With `append`: convert again what another version of tracequet wrote, or what was converted with other options.
+    refresh: bool;
+    /// Stop at the first of several recordings that cannot be read.
+    fail_fast: bool;
+    /// Number of recordings that are converted at the same time; 0: as many as processors. The output does not depend
+    /// on it.
+    jobs: usize;
+    /// Write the tables of small recordings of a dataset of several together in few Parquet files, as
+    /// `compact` would make of them.
+    pack: bool;
+    /// Bytes of memory that recordings converted side by side are meant to keep to: fewer run at once when they would
+    /// need more. `None`: half of what is free.
+    memory: impl Into<Option<u64>>;
+    /// The hashes of recordings that [`crate::batches`] has taken: with the same ones, another reading of the same
+    /// recordings takes none.
+    identities: Identities;
+    /// Take no hash of a recording that is converted alone: for a dataset that is read once and not kept.
+    unhashed: bool;
+    /// Stop reading when this becomes true: the conversion fails, and there is no dataset.
+    stop: Arc<AtomicBool>;
+    /// Keep the objects and references of a heap dump of the one recording in memory, beside what is written.
+    keep_walk: impl Into<Option<KeepWalk>>;
 }
 
 /// A step that [`crate::convert_each`] reports on its way.

@@ -32,43 +32,6 @@ pub struct ProviderEvents<A: 'static> {
     pub events: &'static [(&'static str, A)],
 }
 
-/// The use that a tracker makes of an event.
-pub trait Action: Copy + 'static {
-    /// The parts of the event that it needs beside the header.
-    fn needs(self) -> Needs {
-        Needs::Fields
-    }
-
-    /// Whether its event says what ids and addresses mean: modules, methods, types, the process itself.
-    fn is_reference(self) -> bool {
-        false
-    }
-
-    /// Whether rows of one process follow from its events in others, too: what a thread does ends when another one
-    /// runs.
-    fn needs_others(self) -> bool {
-        false
-    }
-
-    /// Whether its event has call stacks in its fields.
-    fn has_callsites(self) -> bool {
-        false
-    }
-}
-
-/// A tracker that makes one use of all its events.
-impl Action for () {}
-
-/// The one use of events that say what ids and addresses mean.
-#[derive(Clone, Copy, Debug)]
-pub struct Reference;
-
-impl Action for Reference {
-    fn is_reference(self) -> bool {
-        true
-    }
-}
-
 /// The parts of an event's payload that an action needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
@@ -102,26 +65,15 @@ fn is_called(info: &EventInfo, name: &str) -> bool {
 /// The needs of an action, whatever tracker it belongs to.
 #[derive(Clone, Copy, Debug)]
 pub struct Traits {
-    /// See [`Action::needs`].
+    /// The parts of the event beside the header.
     pub needs: Needs,
-    /// See [`Action::is_reference`].
+    /// Whether its event says what ids and addresses mean: modules, methods, types, the process itself.
     pub is_reference: bool,
-    /// See [`Action::needs_others`].
+    /// Whether rows of one process follow from its events in others, too: what a thread does ends when another one
+    /// runs.
     pub needs_others: bool,
-    /// See [`Action::has_callsites`].
+    /// Whether its event has call stacks in its fields.
     pub has_callsites: bool,
-}
-
-impl Traits {
-    /// The traits of an action.
-    pub fn of(action: impl Action) -> Traits {
-        Traits {
-            needs: action.needs(),
-            is_reference: action.is_reference(),
-            needs_others: action.needs_others(),
-            has_callsites: action.has_callsites(),
-        }
-    }
 }
 
 /// The way in which the events of one type reach one tracker.

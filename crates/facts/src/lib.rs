@@ -18,8 +18,6 @@ mod kernel;
 mod listed;
 mod loader;
 mod losses;
-#[cfg(test)]
-mod made_up;
 mod nested;
 mod pairs;
 mod prelude;
@@ -73,7 +71,7 @@ macro_rules! trackers {
         fn routes(info: &EventInfo) -> Vec<(Route, Traits)> {
             let mut routes = Vec::new();
             $(if let Some(action) = <$tracker>::action(info) {
-                routes.push((Route::$name(action), Traits::of(action)));
+                routes.push((Route::$name(action), <$tracker>::traits(action)));
             })+
             routes
         }
@@ -114,7 +112,7 @@ macro_rules! trackers {
         fn asked() -> Vec<(&'static str, &'static str, input::Needs)> {
             let mut asked = Vec::new();
             $(for wanted in <$tracker>::EVENTS {
-                let needs = |(name, action)| (wanted.provider, name, Traits::of(action).needs);
+                let needs = |(name, action)| (wanted.provider, name, <$tracker>::needs(action));
                 asked.extend(wanted.events.iter().copied().map(needs));
             })+
             asked
@@ -362,6 +360,8 @@ impl Normalizer {
 
 #[cfg(test)]
 mod tests {
+    pub mod made_up;
+
     use super::*;
     use input::Needs;
     use tracequet_trace::catalog::{self, EventLayout};

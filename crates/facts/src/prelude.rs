@@ -5,7 +5,6 @@ pub use tracequet_trace::map::Map;
 pub use tracequet_trace::reader::ProcessKey;
 
 pub use crate::fact::FactSink;
-pub(crate) use crate::input;
 pub use crate::input::{Input, Needs, PRIVATE, ProviderEvents, RUNDOWN, RUNTIME};
 pub use crate::shared::Shared;
 pub use crate::tracker::{Cut, Dropped, Tracker};

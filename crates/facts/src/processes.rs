@@ -4,7 +4,7 @@ use tracequet_trace::reader::{self, NO_SUBJECT};
 use tracequet_trace::time::Clock;
 
 use super::fact::{FactSink, Process};
-use super::input::{self, Input, ProviderEvents, RUNDOWN, RUNTIME};
+use super::input::{Input, ProviderEvents, RUNDOWN, RUNTIME};
 use crate::prelude::*;
 
 /// A process: its row, but for the text.
@@ -79,14 +79,18 @@ impl Processes {
 }
 
 impl Tracker for Processes {
-    type Action = input::Reference;
-    const EVENTS: &'static [ProviderEvents<input::Reference>] = &[
-        ProviderEvents { provider: RUNTIME, events: &[("RuntimeInformationStart", input::Reference)] },
-        ProviderEvents { provider: RUNDOWN, events: &[("RuntimeInformationDCStart", input::Reference)] },
-        ProviderEvents { provider: "Microsoft-DotNETCore-EventPipe", events: &[("ProcessInfo", input::Reference)] },
+    type Action = ();
+    const EVENTS: &'static [ProviderEvents<()>] = &[
+        ProviderEvents { provider: RUNTIME, events: &[("RuntimeInformationStart", ())] },
+        ProviderEvents { provider: RUNDOWN, events: &[("RuntimeInformationDCStart", ())] },
+        ProviderEvents { provider: "Microsoft-DotNETCore-EventPipe", events: &[("ProcessInfo", ())] },
     ];
 
-    fn event(&mut self, _: input::Reference, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn is_reference(_: ()) -> bool {
+        true
+    }
+
+    fn event(&mut self, _: (), input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let Some(process) = self.entry(input.process()) else { return };
         let take = |place: &mut String, name: &str| {
             let text = input.text(name);

@@ -7,7 +7,7 @@ use tracequet_trace::event::EventInfo;
 use tracequet_trace::reader::{ProcessKey, ThreadIndex};
 
 use crate::fact::FactSink;
-use crate::input::{self, Action, Input, ProviderEvents};
+use crate::input::{self, Input, Needs, ProviderEvents, Traits};
 use crate::shared::Shared;
 
 /// A place in the recording across which nothing is joined: events are missing there, or the recording ends.
@@ -55,7 +55,7 @@ impl Dropped {
 /// Finds the facts about one subject.
 pub trait Tracker: Default {
     /// The use that it makes of an event.
-    type Action: Action;
+    type Action: Copy + 'static;
 
     /// The events that it asks for by their names.
     const EVENTS: &'static [ProviderEvents<Self::Action>];
@@ -63,6 +63,36 @@ pub trait Tracker: Default {
     /// The action for events of a type, if it asks for them.
     fn action(info: &EventInfo) -> Option<Self::Action> {
         input::action(Self::EVENTS, info)
+    }
+
+    /// The parts of the event that an action needs beside the header.
+    fn needs(_action: Self::Action) -> Needs {
+        Needs::Fields
+    }
+
+    /// See [`Traits::is_reference`].
+    fn is_reference(_action: Self::Action) -> bool {
+        false
+    }
+
+    /// See [`Traits::needs_others`].
+    fn needs_others(_action: Self::Action) -> bool {
+        false
+    }
+
+    /// See [`Traits::has_callsites`].
+    fn has_callsites(_action: Self::Action) -> bool {
+        false
+    }
+
+    /// The traits of an action.
+    fn traits(action: Self::Action) -> Traits {
+        Traits {
+            needs: Self::needs(action),
+            is_reference: Self::is_reference(action),
+            needs_others: Self::needs_others(action),
+            has_callsites: Self::has_callsites(action),
+        }
     }
 
     /// One event, in the order of time.

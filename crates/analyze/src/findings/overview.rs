@@ -14,7 +14,7 @@ use crate::subjects::allocations;
 use crate::subjects::compiling::Compilation;
 use crate::subjects::pool::percentile;
 use crate::subjects::processor::{Processor, Samples};
-use crate::subjects::requests::{Asked, SERVER, Spent, route, source, sources, spent};
+use crate::subjects::requests::{Activity, Asked, SERVER, Spent, route, source, sources, spent};
 use crate::subjects::sites::Sites;
 use crate::subjects::waits::{Awaits, LockWait, TaskTime, TaskWait, Wait};
 
@@ -87,21 +87,6 @@ tracequet_dataset::row! {
 
 tracequet_dataset::row! {
     struct Thrown of exception { callsite_id }
-}
-
-tracequet_dataset::row! {
-    struct Request of activity {
-        process_id,
-        thread_id,
-        end_thread_id,
-        activity_id,
-        start_ts_ns,
-        duration_ns,
-        provider_name,
-        name,
-        start_fields,
-        end_fields,
-    }
 }
 
 /// Amounts by call site.
@@ -270,7 +255,7 @@ impl Reader<'_> {
     fn requests(&self) -> Result<Option<Topic>> {
         let [Some(place), _] = sources(self.recording)? else { return Ok(None) };
         let mut shown = Requests::default();
-        self.recording.each_recorded::<Request<'_>>(|row| {
+        self.recording.each_recorded::<Activity<'_>>(|row| {
             if source(row.provider_name, row.name) == Some((0, place)) && shown.requests < MOST_REQUESTS {
                 shown.add(&row);
             }
@@ -300,7 +285,7 @@ struct Requests {
 }
 
 impl Requests {
-    fn add(&mut self, row: &Request<'_>) {
+    fn add(&mut self, row: &Activity<'_>) {
         self.requests += 1;
         let Some(duration_ns) = row.duration_ns else { return };
         let [start, end] = [row.start_fields, row.end_fields].map(Option::unwrap_or_default);

@@ -56,40 +56,24 @@ impl fmt::Display for Number {
     }
 }
 
-impl From<u64> for Number {
-    fn from(value: u64) -> Number {
-        Number::Unsigned(value)
-    }
+/// The numbers of Rust as those of tables.
+macro_rules! numbers {
+    ($($variant:ident of $kind:ty as $wide:ty;)+) => {
+        $(impl From<$kind> for Number {
+            fn from(value: $kind) -> Number {
+                Number::$variant(value as $wide)
+            }
+        })+
+    };
 }
 
-impl From<u32> for Number {
-    fn from(value: u32) -> Number {
-        Number::Unsigned(value.into())
-    }
-}
-
-impl From<u8> for Number {
-    fn from(value: u8) -> Number {
-        Number::Unsigned(value.into())
-    }
-}
-
-impl From<usize> for Number {
-    fn from(value: usize) -> Number {
-        Number::Unsigned(value as u64)
-    }
-}
-
-impl From<i64> for Number {
-    fn from(value: i64) -> Number {
-        Number::Signed(value)
-    }
-}
-
-impl From<f64> for Number {
-    fn from(value: f64) -> Number {
-        Number::Real(value)
-    }
+numbers! {
+    Unsigned of u64 as u64;
+    Unsigned of u32 as u64;
+    Unsigned of u8 as u64;
+    Unsigned of usize as u64;
+    Signed of i64 as i64;
+    Real of f64 as f64;
 }
 
 /// The unit of a number.

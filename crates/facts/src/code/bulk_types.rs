@@ -9,12 +9,6 @@ pub enum BulkTypesAction {
     Bulk,
 }
 
-impl input::Action for BulkTypesAction {
-    fn is_reference(self) -> bool {
-        true
-    }
-}
-
 /// Lists of types. What is known of them is shared with those who meet types elsewhere.
 #[derive(Debug, Default)]
 pub struct BulkTypes;
@@ -23,6 +17,10 @@ impl Tracker for BulkTypes {
     type Action = BulkTypesAction;
     const EVENTS: &'static [ProviderEvents<BulkTypesAction>] =
         &[ProviderEvents { provider: RUNTIME, events: &[("BulkType", BulkTypesAction::Bulk)] }];
+
+    fn is_reference(_: BulkTypesAction) -> bool {
+        true
+    }
 
     fn event(
         &mut self,

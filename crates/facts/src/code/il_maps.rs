@@ -66,16 +66,20 @@ impl IlMaps {
 }
 
 impl Tracker for IlMaps {
-    type Action = input::Reference;
-    const EVENTS: &'static [ProviderEvents<input::Reference>] = &[
-        ProviderEvents { provider: RUNTIME, events: &[("MethodILToNativeMap", input::Reference)] },
+    type Action = ();
+    const EVENTS: &'static [ProviderEvents<()>] = &[
+        ProviderEvents { provider: RUNTIME, events: &[("MethodILToNativeMap", ())] },
         ProviderEvents {
             provider: RUNDOWN,
-            events: &[("MethodDCStartILToNativeMap", input::Reference), ("MethodDCEndILToNativeMap", input::Reference)],
+            events: &[("MethodDCStartILToNativeMap", ()), ("MethodDCEndILToNativeMap", ())],
         },
     ];
 
-    fn event(&mut self, _: input::Reference, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn is_reference(_: ()) -> bool {
+        true
+    }
+
+    fn event(&mut self, _: (), input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let key = (input.process(), input.number("MethodID"), input.number("ReJITID"));
         let (il, native) = (input.fields.get("ILOffsets").as_list(), input.fields.get("NativeOffsets").as_list());
         let length = il.len().min(native.len());

@@ -22,12 +22,6 @@ pub enum InliningsAction {
     Begins,
 }
 
-impl input::Action for InliningsAction {
-    fn is_reference(self) -> bool {
-        true
-    }
-}
-
 /// A method by its type and name, whatever its arguments, types and process.
 pub type MethodKey = u64;
 
@@ -131,6 +125,10 @@ impl Tracker for Inlinings {
             ("MethodJittingStarted", InliningsAction::Begins),
         ],
     }];
+
+    fn is_reference(_: InliningsAction) -> bool {
+        true
+    }
 
     fn event(&mut self, action: InliningsAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let key = |type_name, method| self.key(input.text(type_name), input.text(method));

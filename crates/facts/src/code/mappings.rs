@@ -21,12 +21,6 @@ pub enum MappingsAction {
     Symbol,
 }
 
-impl input::Action for MappingsAction {
-    fn is_reference(self) -> bool {
-        true
-    }
-}
-
 /// A file, or a part of it, in the memory of a process.
 #[derive(Debug)]
 pub struct Mapping {
@@ -145,6 +139,10 @@ impl Tracker for Mappings {
         ],
     }];
 
+    fn is_reference(_: MappingsAction) -> bool {
+        true
+    }
+
     fn event(&mut self, action: MappingsAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let name = match action {
             MappingsAction::Mapping => "FileName",
@@ -215,7 +213,7 @@ fn symbol_span(symbol: &Symbol, index: usize) -> Option<Span> {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::made_up::{Each, Given, event};
+    use crate::tests::made_up::{Each, Given, event};
 
     #[derive(Default)]
     struct Bytes(usize);

@@ -25,12 +25,6 @@ pub enum MethodsAction {
     Unloaded,
 }
 
-impl input::Action for MethodsAction {
-    fn is_reference(self) -> bool {
-        true
-    }
-}
-
 /// The bit of MethodFlagsMap of code that was compiled while the program ran.
 const JITTED: u64 = 8;
 
@@ -228,6 +222,10 @@ impl Tracker for Methods {
         },
     ];
 
+    fn is_reference(_: MethodsAction) -> bool {
+        true
+    }
+
     fn event(&mut self, action: MethodsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let callsites = &mut shared.callsites;
         let process = input.process();
@@ -297,7 +295,7 @@ fn method<'a>(input: &Input<'a>) -> Method<'a> {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::made_up::{Each, Given, event};
+    use crate::tests::made_up::{Each, Given, event};
 
     fn load(methods: &mut Methods, start_address: u64) {
         let fields = [

@@ -36,12 +36,6 @@ pub enum ModulesAction {
 /// The minor version of a debug entry of a portable PDB: `PM`. Source: the .NET runtime's PE-COFF specification.
 const PORTABLE: u64 = 0x504D;
 
-impl input::Action for ModulesAction {
-    fn is_reference(self) -> bool {
-        true
-    }
-}
-
 /// The symbols of a module.
 #[derive(Debug)]
 pub struct Pdb {
@@ -211,6 +205,10 @@ impl Tracker for Modules {
         },
     ];
 
+    fn is_reference(_: ModulesAction) -> bool {
+        true
+    }
+
     fn event(&mut self, action: ModulesAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let base_address = input.number("ImageBase");
         let key = (input.process(), base_address);
@@ -274,7 +272,7 @@ impl Tracker for Modules {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::made_up::{Each, Given, event};
+    use crate::tests::made_up::{Each, Given, event};
 
     fn load(modules: &mut Modules, base: u64) {
         let fields = [("ImageBase", Given::Number(base)), ("FileName", Given::Text("a.dll"))];

@@ -13,8 +13,6 @@ pub enum AllocationWaitsAction {
     End,
 }
 
-impl input::Action for AllocationWaitsAction {}
-
 impl Item for GcAllocationWait {
     fn start_ts_ns(&self) -> i64 {
         self.start_ts_ns

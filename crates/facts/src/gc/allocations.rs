@@ -19,8 +19,6 @@ pub enum AllocationsAction {
     ObjectLow,
 }
 
-impl input::Action for AllocationsAction {}
-
 /// Of how many bytes the runtime samples one, each with the same chance.
 const SAMPLED_BYTES: f64 = 102_400.0;
 

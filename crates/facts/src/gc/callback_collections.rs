@@ -402,7 +402,7 @@ impl CallbackGcTracker {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::made_up::Each;
+    use crate::tests::made_up::Each;
 
     /// The rows of collections with these starts and ends, with a loss behind the first one.
     fn collections<T>(times: &[(i64, i64)], row: impl Fn(&Gc) -> T) -> Vec<T> {

@@ -29,12 +29,6 @@ pub enum CollectionsAction {
     WalkEnd,
 }
 
-impl input::Action for CollectionsAction {
-    fn needs(self) -> Needs {
-        if self == CollectionsAction::Work { Needs::Header } else { Needs::Fields }
-    }
-}
-
 impl CollectionsAction {
     /// The moment of its event in a collection.
     pub fn moment(self, input: &Input<'_>) -> Moment {
@@ -70,6 +64,10 @@ impl Tracker for Collections {
             ("GenAwareEnd", CollectionsAction::WalkEnd),
         ],
     }];
+
+    fn needs(action: CollectionsAction) -> Needs {
+        if action == CollectionsAction::Work { Needs::Header } else { Needs::Fields }
+    }
 
     fn event(&mut self, action: CollectionsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;

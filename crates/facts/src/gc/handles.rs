@@ -13,8 +13,6 @@ pub enum HandlesAction {
     Destroyed,
 }
 
-impl input::Action for HandlesAction {}
-
 /// Handles.
 #[derive(Debug, Default)]
 pub struct Handles;

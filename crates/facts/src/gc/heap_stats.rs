@@ -19,8 +19,6 @@ pub enum HeapStatsAction {
     PerHeapHistory,
 }
 
-impl input::Action for HeapStatsAction {}
-
 /// GCGlobalMechanisms: the collection ran while threads did.
 const CONCURRENT: u32 = 1;
 

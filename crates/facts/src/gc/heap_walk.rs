@@ -22,15 +22,6 @@ pub enum HeapWalkAction {
     Edges,
 }
 
-impl input::Action for HeapWalkAction {
-    fn needs(self) -> Needs {
-        match self {
-            HeapWalkAction::Nodes => Needs::Rows(&["Address", "Size", "TypeID", "EdgeCount"]),
-            HeapWalkAction::Edges => Needs::Rows(&["Value", "ReferencingFieldID"]),
-        }
-    }
-}
-
 /// The walks of all runtimes.
 #[derive(Default)]
 pub struct HeapWalks {
@@ -82,6 +73,13 @@ impl Tracker for HeapWalks {
         provider: RUNTIME,
         events: &[("GCBulkNode", HeapWalkAction::Nodes), ("GCBulkEdge", HeapWalkAction::Edges)],
     }];
+
+    fn needs(action: HeapWalkAction) -> Needs {
+        match action {
+            HeapWalkAction::Nodes => Needs::Rows(&["Address", "Size", "TypeID", "EdgeCount"]),
+            HeapWalkAction::Edges => Needs::Rows(&["Value", "ReferencingFieldID"]),
+        }
+    }
 
     fn event(&mut self, action: HeapWalkAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;

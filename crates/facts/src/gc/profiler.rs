@@ -11,7 +11,7 @@ use tracequet_trace::reader::callback::format::NOT_ASKED;
 use tracequet_trace::reader::callback::{Body, Bounds};
 
 use crate::callbacks::call::Call;
-use crate::input::{self, Input, Needs};
+use crate::input::Input;
 
 /// Name of the provider.
 pub const PROVIDER: &str = "ETWClrProfiler";
@@ -33,18 +33,6 @@ pub enum ProfilerEvent {
     Survived,
     Error,
     Shutdown,
-}
-
-impl input::Action for ProfilerEvent {
-    fn needs(self) -> Needs {
-        match self {
-            ProfilerEvent::Roots => Needs::FieldsAndRows(&["ObjectIDs", "GCRootKinds", "GCRootFlags", "RootIDs"]),
-            ProfilerEvent::Object => Needs::FieldsAndRows(&["ObjectRefs"]),
-            ProfilerEvent::Moved => Needs::FieldsAndRows(&["RangeBases", "TargetBases", "Lengths"]),
-            ProfilerEvent::Survived => Needs::FieldsAndRows(&["RangeBases", "Lengths"]),
-            _ => Needs::Fields,
-        }
-    }
 }
 
 impl ProfilerEvent {

@@ -28,6 +28,16 @@ impl Tracker for ProfilerEvents {
         ],
     }];
 
+    fn needs(action: ProfilerEvent) -> Needs {
+        match action {
+            ProfilerEvent::Roots => Needs::FieldsAndRows(&["ObjectIDs", "GCRootKinds", "GCRootFlags", "RootIDs"]),
+            ProfilerEvent::Object => Needs::FieldsAndRows(&["ObjectRefs"]),
+            ProfilerEvent::Moved => Needs::FieldsAndRows(&["RangeBases", "TargetBases", "Lengths"]),
+            ProfilerEvent::Survived => Needs::FieldsAndRows(&["RangeBases", "Lengths"]),
+            _ => Needs::Fields,
+        }
+    }
+
     fn event(&mut self, event: ProfilerEvent, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, types, .. } = shared;
         if event.is_past_start() {

@@ -23,18 +23,6 @@ pub enum RootsAction {
     WeakElements,
 }
 
-impl input::Action for RootsAction {
-    fn needs(self) -> Needs {
-        match self {
-            RootsAction::Roots => Needs::Rows(&["RootedNodeAddress", "GCRootKind", "GCRootFlag", "GCRootID"]),
-            RootsAction::ComRoots => Needs::Rows(&["GCRootID", "ObjectID"]),
-            RootsAction::WeakElements => Needs::Rows(&["GCKeyNodeID", "GCValueNodeID", "GCRootID"]),
-            // Static roots hold names, so that their rows vary in size.
-            RootsAction::StaticRoots => Needs::Fields,
-        }
-    }
-}
-
 /// Roots and weak references.
 #[derive(Debug, Default)]
 pub struct Roots;
@@ -50,6 +38,16 @@ impl Tracker for Roots {
             ("GCBulkRootConditionalWeakTableElementEdge", RootsAction::WeakElements),
         ],
     }];
+
+    fn needs(action: RootsAction) -> Needs {
+        match action {
+            RootsAction::Roots => Needs::Rows(&["RootedNodeAddress", "GCRootKind", "GCRootFlag", "GCRootID"]),
+            RootsAction::ComRoots => Needs::Rows(&["GCRootID", "ObjectID"]),
+            RootsAction::WeakElements => Needs::Rows(&["GCKeyNodeID", "GCValueNodeID", "GCRootID"]),
+            // Static roots hold names, so that their rows vary in size.
+            RootsAction::StaticRoots => Needs::Fields,
+        }
+    }
 
     fn event(&mut self, action: RootsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;

@@ -16,16 +16,6 @@ pub enum SurvivalAction {
     Bound,
 }
 
-impl input::Action for SurvivalAction {
-    fn needs(self) -> Needs {
-        match self {
-            SurvivalAction::Surviving => Needs::Rows(&["RangeBase", "RangeLength"]),
-            SurvivalAction::Moved => Needs::Rows(&["OldRangeBase", "NewRangeBase", "RangeLength"]),
-            SurvivalAction::Bound => Needs::Fields,
-        }
-    }
-}
-
 impl SurvivalAction {
     /// The moment of its event in a collection.
     pub fn moment(self) -> Moment {
@@ -47,6 +37,14 @@ impl Tracker for Survival {
             ("GCGenerationRange", SurvivalAction::Bound),
         ],
     }];
+
+    fn needs(action: SurvivalAction) -> Needs {
+        match action {
+            SurvivalAction::Surviving => Needs::Rows(&["RangeBase", "RangeLength"]),
+            SurvivalAction::Moved => Needs::Rows(&["OldRangeBase", "NewRangeBase", "RangeLength"]),
+            SurvivalAction::Bound => Needs::Fields,
+        }
+    }
 
     fn event(&mut self, action: SurvivalAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;

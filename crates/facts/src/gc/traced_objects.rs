@@ -22,12 +22,6 @@ pub enum TracedObjectsAction {
     Collection,
 }
 
-impl input::Action for TracedObjectsAction {
-    fn is_reference(self) -> bool {
-        self == TracedObjectsAction::Type
-    }
-}
-
 /// Objects that are followed at a time.
 const MAX_OBJECTS: usize = 1 << 19;
 
@@ -92,6 +86,10 @@ impl Tracker for TracedObjects {
         },
         ProviderEvents { provider: RUNTIME, events: &[("GCStart", TracedObjectsAction::Collection)] },
     ];
+
+    fn is_reference(action: TracedObjectsAction) -> bool {
+        action == TracedObjectsAction::Type
+    }
 
     fn event(&mut self, action: TracedObjectsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let process = input.process();

@@ -16,12 +16,6 @@ pub enum AlpcAction {
     Unwait,
 }
 
-impl input::Action for AlpcAction {
-    fn needs_others(self) -> bool {
-        true
-    }
-}
-
 /// Messages and waits that are remembered, and bytes of names of ports. Beyond that all are reported as they are.
 const MAX_OPEN: usize = 1 << 16;
 const MAX_TEXT: usize = 16 << 20;
@@ -106,6 +100,10 @@ impl Tracker for Messages {
             ("Unwait", AlpcAction::Unwait),
         ],
     }];
+
+    fn needs_others(_: AlpcAction) -> bool {
+        true
+    }
 
     fn event(&mut self, action: AlpcAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let (ts_ns, process_id, thread_id) = (input.ts_ns(), input.process_id(), input.thread_id());

@@ -14,8 +14,6 @@ pub enum DiskAction {
     Fault,
 }
 
-impl input::Action for DiskAction {}
-
 /// Requests to disks, and page faults.
 #[derive(Debug, Default)]
 pub struct Disk;

@@ -14,12 +14,6 @@ pub enum FileOperationsAction {
     End,
 }
 
-impl input::Action for FileOperationsAction {
-    fn needs_others(self) -> bool {
-        true
-    }
-}
-
 /// Operations that are remembered, and bytes of their paths. Beyond that all are reported as they are.
 const MAX_OPEN: usize = 1 << 16;
 const MAX_TEXT: usize = 16 << 20;
@@ -123,6 +117,10 @@ impl Tracker for FileOperations {
             ("OperationEnd", FileOperationsAction::End),
         ],
     }];
+
+    fn needs_others(_: FileOperationsAction) -> bool {
+        true
+    }
 
     fn event(&mut self, action: FileOperationsAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let irp = input.number("Irp");

@@ -15,12 +15,6 @@ pub enum FilesAction {
     Listed,
 }
 
-impl input::Action for FilesAction {
-    fn is_reference(self) -> bool {
-        true
-    }
-}
-
 #[derive(Debug)]
 struct Known {
     row: File<'static>,
@@ -44,6 +38,10 @@ impl Tracker for Files {
             ("FileRundown", FilesAction::Listed),
         ],
     }];
+
+    fn is_reference(_: FilesAction) -> bool {
+        true
+    }
 
     fn event(&mut self, action: FilesAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let (file_key, path) = (input.number("FileKey"), input.text("FileName"));

@@ -17,8 +17,6 @@ pub enum HardwareCountersAction {
     Sample,
 }
 
-impl input::Action for HardwareCountersAction {}
-
 /// Hardware counters.
 #[derive(Debug, Default)]
 pub struct HardwareCounters {

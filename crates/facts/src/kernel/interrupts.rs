@@ -27,21 +27,6 @@ pub enum InterruptsAction {
     Listed,
 }
 
-impl input::Action for InterruptsAction {
-    fn needs(self) -> Needs {
-        // Of a switch only which thread it is about.
-        if self == InterruptsAction::Switch { Needs::Header } else { Needs::Fields }
-    }
-
-    fn is_reference(self) -> bool {
-        matches!(self, InterruptsAction::Load | InterruptsAction::Unload | InterruptsAction::Listed)
-    }
-
-    fn needs_others(self) -> bool {
-        matches!(self, InterruptsAction::Switch)
-    }
-}
-
 /// No machine has more processors.
 const MAX_PROCESSORS: usize = 1 << 12;
 
@@ -162,6 +147,19 @@ impl Tracker for Interrupts {
             ],
         },
     ];
+
+    fn needs(action: InterruptsAction) -> Needs {
+        // Of a switch only which thread it is about.
+        if action == InterruptsAction::Switch { Needs::Header } else { Needs::Fields }
+    }
+
+    fn is_reference(action: InterruptsAction) -> bool {
+        matches!(action, InterruptsAction::Load | InterruptsAction::Unload | InterruptsAction::Listed)
+    }
+
+    fn needs_others(action: InterruptsAction) -> bool {
+        matches!(action, InterruptsAction::Switch)
+    }
 
     fn event(&mut self, action: InterruptsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         match action {

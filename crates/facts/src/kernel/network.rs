@@ -11,8 +11,6 @@ use crate::prelude::*;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkAction(&'static str, &'static str);
 
-impl input::Action for NetworkAction {}
-
 /// The bytes of an address as text.
 fn address(value: &Value) -> String {
     let Value::Bytes(bytes) = value else { return String::new() };

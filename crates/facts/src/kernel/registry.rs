@@ -22,12 +22,6 @@ pub enum RegistryAction {
     Listed,
 }
 
-impl input::Action for RegistryAction {
-    fn is_reference(self) -> bool {
-        !matches!(self, RegistryAction::Ended(_))
-    }
-}
-
 /// The longest time before the recording at which an operation may have begun. A longer time is that of another clock.
 const MAX_BEFORE_NS: i64 = 3_600_000_000_000;
 
@@ -99,6 +93,10 @@ impl Tracker for RegistryOperations {
             ("KcbRundownEnd", RegistryAction::Listed),
         ],
     }];
+
+    fn is_reference(action: RegistryAction) -> bool {
+        !matches!(action, RegistryAction::Ended(_))
+    }
 
     fn event(&mut self, action: RegistryAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let RegistryAction::Ended(kind) = action else { return self.key(action, input) };

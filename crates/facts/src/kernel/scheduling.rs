@@ -18,16 +18,6 @@ pub enum SchedulingAction {
     Listed,
 }
 
-impl input::Action for SchedulingAction {
-    fn is_reference(self) -> bool {
-        matches!(self, SchedulingAction::Start | SchedulingAction::Listed)
-    }
-
-    fn needs_others(self) -> bool {
-        true
-    }
-}
-
 /// No machine has more processors.
 const MAX_PROCESSORS: usize = 1 << 12;
 
@@ -120,6 +110,14 @@ impl Tracker for Scheduling {
             ("DCStart", SchedulingAction::Listed),
         ],
     }];
+
+    fn is_reference(action: SchedulingAction) -> bool {
+        matches!(action, SchedulingAction::Start | SchedulingAction::Listed)
+    }
+
+    fn needs_others(_: SchedulingAction) -> bool {
+        true
+    }
 
     fn event(&mut self, action: SchedulingAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         match action {

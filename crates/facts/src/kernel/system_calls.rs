@@ -16,8 +16,6 @@ pub enum SystemCallsAction {
     Exit,
 }
 
-impl input::Action for SystemCallsAction {}
-
 /// Calls that are remembered. Beyond that all are reported as they are.
 const MAX_OPEN: usize = 1 << 16;
 

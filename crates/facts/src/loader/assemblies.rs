@@ -20,12 +20,6 @@ pub enum AssembliesAction {
     Domain,
 }
 
-impl input::Action for AssembliesAction {
-    fn is_reference(self) -> bool {
-        true
-    }
-}
-
 /// An assembly: its row, but for the text.
 #[derive(Debug)]
 struct Known {
@@ -70,6 +64,10 @@ impl Tracker for Assemblies {
             ],
         },
     ];
+
+    fn is_reference(_: AssembliesAction) -> bool {
+        true
+    }
 
     fn event(&mut self, action: AssembliesAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let (process, ts_ns) = (input.process(), input.ts_ns());

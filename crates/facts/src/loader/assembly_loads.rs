@@ -13,8 +13,6 @@ pub enum AssemblyLoadsAction {
     Stop,
 }
 
-impl input::Action for AssemblyLoadsAction {}
-
 /// A request: its row, but for the text.
 #[derive(Debug)]
 struct OpenAssemblyLoad {

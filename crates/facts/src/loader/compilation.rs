@@ -20,8 +20,6 @@ pub enum CompilationAction {
     LookupStop,
 }
 
-impl input::Action for CompilationAction {}
-
 /// A compilation: its row, but for the text.
 #[derive(Debug)]
 struct OpenCompilation {

@@ -18,12 +18,6 @@ pub enum ManagedModulesAction {
     Listed,
 }
 
-impl input::Action for ManagedModulesAction {
-    fn is_reference(self) -> bool {
-        true
-    }
-}
-
 /// A module: its row, but for the text.
 #[derive(Debug)]
 struct Known {
@@ -121,6 +115,10 @@ impl Tracker for ManagedModules {
             events: &[("ModuleDCStart", ManagedModulesAction::Listed), ("ModuleDCEnd", ManagedModulesAction::Listed)],
         },
     ];
+
+    fn is_reference(_: ManagedModulesAction) -> bool {
+        true
+    }
 
     fn event(&mut self, action: ManagedModulesAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let id = (input.process(), input.number("ModuleID"));

@@ -32,16 +32,6 @@ pub enum ActivitiesAction {
     Task(TaskEvent),
 }
 
-impl input::Action for ActivitiesAction {
-    fn needs(self) -> Needs {
-        if matches!(self, ActivitiesAction::Work(_) | ActivitiesAction::Task(_)) {
-            Needs::Fields
-        } else {
-            Needs::Header
-        }
-    }
-}
-
 const DIAGNOSTIC_SOURCE: &str = "Microsoft-Diagnostics-DiagnosticSource";
 
 /// Other fields of a DiagnosticSource event that are worth keeping.
@@ -233,6 +223,14 @@ impl Tracker for Activities {
     type Action = ActivitiesAction;
     // Types are looked at one by one.
     const EVENTS: &'static [ProviderEvents<ActivitiesAction>] = &[];
+
+    fn needs(action: ActivitiesAction) -> Needs {
+        if matches!(action, ActivitiesAction::Work(_) | ActivitiesAction::Task(_)) {
+            Needs::Fields
+        } else {
+            Needs::Header
+        }
+    }
 
     /// The step of work that events of a type are, if they are one. The events of the runtime itself have tables of
     /// their own.

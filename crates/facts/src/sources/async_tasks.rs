@@ -49,16 +49,6 @@ pub enum AsyncTasksAction {
     WorkEnd,
 }
 
-impl input::Action for AsyncTasksAction {
-    fn needs(self) -> Needs {
-        if self == AsyncTasksAction::Buffer { Needs::Header } else { Needs::Fields }
-    }
-
-    fn has_callsites(self) -> bool {
-        self == AsyncTasksAction::Buffer
-    }
-}
-
 /// Tasks that are followed, at most; waits that go on; threads; processes with a profiler.
 const MAX_TASKS: usize = 1 << 17;
 const MAX_WAITS: usize = 1 << 16;
@@ -875,6 +865,14 @@ impl Tracker for AsyncTasks {
             ],
         },
     ];
+
+    fn needs(action: AsyncTasksAction) -> Needs {
+        if action == AsyncTasksAction::Buffer { Needs::Header } else { Needs::Fields }
+    }
+
+    fn has_callsites(action: AsyncTasksAction) -> bool {
+        action == AsyncTasksAction::Buffer
+    }
 
     fn event(&mut self, action: AsyncTasksAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let (ts_ns, process) = (input.ts_ns(), input.process());

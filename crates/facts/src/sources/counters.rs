@@ -26,8 +26,6 @@ pub enum CountersAction {
     Interval,
 }
 
-impl input::Action for CountersAction {}
-
 /// Quantiles of one value, at most.
 const MAX_QUANTILES: usize = 64;
 
@@ -222,7 +220,7 @@ fn event_counter(input: &Input<'_>, sink: &mut impl FactSink) {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::made_up::{Each, Given, event as made_up};
+    use crate::tests::made_up::{Each, Given, event as made_up};
 
     #[test]
     fn quantiles_of_a_value_have_a_bound() {

@@ -71,16 +71,14 @@ impl SourceFaults {
 #[derive(Clone, Copy, Debug)]
 pub struct Report;
 
-impl input::Action for Report {
-    fn needs(self) -> Needs {
-        Needs::Header
-    }
-}
-
 impl Tracker for SourceFaults {
     type Action = Report;
     // Each EventSource may write it.
     const EVENTS: &'static [ProviderEvents<Report>] = &[];
+
+    fn needs(_: Report) -> Needs {
+        Needs::Header
+    }
 
     fn action(info: &EventInfo) -> Option<Report> {
         SourceFaults::are_in(info).then_some(Report)

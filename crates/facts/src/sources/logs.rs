@@ -22,8 +22,6 @@ pub enum LogsAction {
     Json,
 }
 
-impl input::Action for LogsAction {}
-
 /// The name of the template among the arguments.
 const TEMPLATE: &str = "{OriginalFormat}";
 
@@ -235,7 +233,7 @@ impl Tracker for Logs {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::made_up::{Each, Given, event};
+    use crate::tests::made_up::{Each, Given, event};
 
     /// Message, template, arguments and exception of each row.
     fn rows(events: &[(LogsAction, &[(&str, &str)])]) -> Vec<String> {

@@ -34,8 +34,6 @@ pub enum ExceptionsAction {
     Runtime,
 }
 
-impl input::Action for ExceptionsAction {}
-
 /// An exception: its row, but for the text.
 #[derive(Debug, Default)]
 struct OpenException {
@@ -268,7 +266,7 @@ impl Tracker for Exceptions {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::made_up::{Each, Given, event};
+    use crate::tests::made_up::{Each, Given, event};
 
     #[test]
     fn the_name_of_a_handler_has_a_bound() {

@@ -14,8 +14,6 @@ pub enum PoolAction {
     Taken(&'static str, &'static str),
 }
 
-impl input::Action for PoolAction {}
-
 /// Work items that wait, at most; past it all are reported as they are.
 const MAX_QUEUED: usize = 1 << 17;
 
@@ -200,7 +198,7 @@ fn pool(kind: &'static str, input: &Input<'_>) -> ThreadPool {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::made_up::{Each, Given, event as made_up};
+    use crate::tests::made_up::{Each, Given, event as made_up};
 
     #[test]
     fn workers_that_are_added_because_none_is_free_are_starvation() {

@@ -15,8 +15,6 @@ pub enum SamplesAction {
     Universal,
 }
 
-impl input::Action for SamplesAction {}
-
 /// CPU samples.
 #[derive(Debug, Default)]
 pub struct Samples;

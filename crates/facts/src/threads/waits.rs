@@ -17,8 +17,6 @@ pub enum WaitsAction {
     WaitStop,
 }
 
-impl input::Action for WaitsAction {}
-
 impl Item for Contention {
     fn start_ts_ns(&self) -> i64 {
         self.start_ts_ns

@@ -14,8 +14,6 @@ use crate::prelude::*;
 #[derive(Clone, Copy, Debug)]
 pub enum WorkingAction {}
 
-impl input::Action for WorkingAction {}
-
 /// Events of one thread with one activity id that follow each other.
 #[derive(Clone, Copy, Debug)]
 struct Run {
@@ -113,7 +111,7 @@ impl Tracker for Working {
 mod tests {
     use super::*;
     use crate::fact::Fact;
-    use crate::made_up::Each;
+    use crate::tests::made_up::Each;
     use tracequet_trace::event::EventInfo;
     use tracequet_trace::reader::{EventType, Labels, Layout, RawEvent, Thread, TypeId};
 

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use diagnostics_port::{EventFilter, Provider};
 use serde::Deserialize;
 
+use crate::catalog;
 use crate::error::did_you_mean;
 
 /// The provider of the runtime.
@@ -15,50 +16,8 @@ const RUNTIME_KEYWORDS: u64 = 0x14_C14F_CCBD;
 const DEFAULT_LEVEL: u32 = 4;
 const VERBOSE: u32 = 5;
 
-/// dotnet-trace's names of the runtime's keywords, behind `--clrevents`.
-const CLR_EVENTS: [(&str, u64); 41] = [
-    ("gc", 0x1),
-    ("gchandle", 0x2),
-    ("fusion", 0x4),
-    ("assemblyloader", 0x4),
-    ("loader", 0x8),
-    ("jit", 0x10),
-    ("ngen", 0x20),
-    ("startenumeration", 0x40),
-    ("endenumeration", 0x80),
-    ("security", 0x400),
-    ("appdomainresourcemanagement", 0x800),
-    ("jittracing", 0x1000),
-    ("interop", 0x2000),
-    ("contention", 0x4000),
-    ("exception", 0x8000),
-    ("threading", 0x1_0000),
-    ("jittedmethodiltonativemap", 0x2_0000),
-    ("overrideandsuppressngenevents", 0x4_0000),
-    ("type", 0x8_0000),
-    ("gcheapdump", 0x10_0000),
-    ("gcsampledobjectallocationhigh", 0x20_0000),
-    ("gcheapsurvivalandmovement", 0x40_0000),
-    ("gcheapcollect", 0x80_0000),
-    ("managedheadcollect", 0x80_0000),
-    ("gcheapandtypenames", 0x100_0000),
-    ("gcsampledobjectallocationlow", 0x200_0000),
-    ("perftrack", 0x2000_0000),
-    ("stack", 0x4000_0000),
-    ("threadtransfer", 0x8000_0000),
-    ("debugger", 0x1_0000_0000),
-    ("monitoring", 0x2_0000_0000),
-    ("codesymbols", 0x4_0000_0000),
-    ("eventsource", 0x8_0000_0000),
-    ("compilation", 0x10_0000_0000),
-    ("compilationdiagnostic", 0x20_0000_0000),
-    ("methoddiagnostic", 0x40_0000_0000),
-    ("typediagnostic", 0x80_0000_0000),
-    ("jitinstrumentationdata", 0x100_0000_0000),
-    ("profiler", 0x200_0000_0000),
-    ("waithandle", 0x400_0000_0000),
-    ("allocationsampling", 0x800_0000_0000),
-];
+/// Names of dotnet-trace behind `--clrevents` that are not the catalogue's names of keywords.
+const CLR_EVENTS: [(&str, u64); 3] = [("fusion", 0x4), ("gcheapcollect", 0x80_0000), ("managedheadcollect", 0x80_0000)];
 
 /// A named set of providers.
 #[derive(Clone, Debug, Deserialize)]
@@ -193,14 +152,14 @@ fn provider(text: &str) -> Result<ProviderText, String> {
 
 /// Reads `gc+exception`: what of the runtime is recorded, up to a level.
 pub fn parse_clr_events(names: &str, level: Option<u32>) -> Result<Provider, String> {
+    let runtime = catalog::provider(RUNTIME).ok_or("no catalogue of the runtime")?.as_ref()?;
+    let of_catalogue = runtime.keywords.iter().map(|(name, bits)| (name.trim_end_matches("Keyword"), *bits));
+    let all: Vec<_> = of_catalogue.chain(CLR_EVENTS).map(|(name, bits)| (name.to_lowercase(), bits)).collect();
     let mut keywords = 0;
     for name in names.split('+').map(str::trim) {
-        let known = CLR_EVENTS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        let missing = || {
-            let all = CLR_EVENTS.iter().map(|(known, _)| *known);
-            format!("the runtime has no events '{name}'{}", did_you_mean(name, all))
-        };
-        keywords |= known.ok_or_else(missing)?.1;
+        let known = all.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let near = || did_you_mean(name, all.iter().map(|(known, _)| known.as_str()));
+        keywords |= known.ok_or_else(|| format!("the runtime has no events '{name}'{}", near()))?.1;
     }
     let (arguments, events) = (String::new(), EventFilter::All);
     Ok(Provider { name: RUNTIME.into(), keywords, level: level.unwrap_or(DEFAULT_LEVEL), arguments, events })

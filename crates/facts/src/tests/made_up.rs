@@ -3,8 +3,8 @@
 use tracequet_trace::event::{Event, EventInfo};
 use tracequet_trace::reader::{EventType, Field, FieldType, Labels, Layout, RawEvent, Thread, TypeId};
 
-use super::fact::{Fact, FactSink};
-use super::input::{Action, Handler, Input, ShortRows, Traits};
+use crate::fact::{Fact, FactSink};
+use crate::input::{Handler, Input, Needs, ShortRows, Traits};
 
 /// A field of an event.
 pub enum Given<'t> {
@@ -15,7 +15,7 @@ pub enum Given<'t> {
 }
 
 /// Hands an event with these fields to a tracker.
-pub fn event<A: Action>(action: A, ts_ns: i64, fields: &[(&str, Given<'_>)], hear: impl FnOnce(&Input<'_>)) {
+pub fn event<A: Copy>(action: A, ts_ns: i64, fields: &[(&str, Given<'_>)], hear: impl FnOnce(&Input<'_>)) {
     let (mut described, mut payload) = (Vec::new(), Vec::new());
     for (name, given) in fields {
         let kind = match given {
@@ -31,7 +31,8 @@ pub fn event<A: Action>(action: A, ts_ns: i64, fields: &[(&str, Given<'_>)], hea
         described.push(Field::new(*name, kind));
     }
     let info = EventInfo::resolve(&EventType::new("Test", 1, 0, Layout::Fields(described)), 8);
-    let mut handler = Handler::new(action, Traits::of(action), &info).unwrap();
+    let traits = Traits { needs: Needs::Fields, is_reference: false, needs_others: false, has_callsites: false };
+    let mut handler = Handler::new(action, traits, &info).unwrap();
     let (labels, thread, short) = (Labels::default(), Thread::default(), ShortRows::default());
     let raw = RawEvent::new(TypeId(0), ts_ns, &labels, &payload);
     let event = Event::new(&raw, &info, &thread, ts_ns);
