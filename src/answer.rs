@@ -1,9 +1,10 @@
 //! Prints answers: the options of all commands that answer, and the forms.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use tracequet::analyze::present::units::counted;
 use tracequet::analyze::present::{Answer, Document, Format, Table};
 
+use super::choices::choices;
 use super::output::{Outcome, print_result};
 use super::terminal::{self, ColorArg};
 
@@ -17,29 +18,25 @@ pub struct FormatArgs {
     pub json: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum FormatArg {
-    /// For reading
-    #[default]
-    Text,
-    /// For programs: everything, with values as they are
-    Json,
-    /// For documents, pull requests and job summaries
-    Markdown,
-    /// For programs: rows, with values as they are
-    Csv,
+choices! {
+    #[derive(Default)]
+    pub enum FormatArg for Format {
+        /// For reading
+        #[default]
+        Text,
+        /// For programs: everything, with values as they are
+        Json,
+        /// For documents, pull requests and job summaries
+        Markdown,
+        /// For programs: rows, with values as they are
+        Csv,
+    }
 }
 
 impl FormatArgs {
     /// The form that is asked for.
     pub fn format(self) -> Format {
-        match self.format {
-            _ if self.json => Format::Json,
-            FormatArg::Text => Format::Text,
-            FormatArg::Json => Format::Json,
-            FormatArg::Markdown => Format::Markdown,
-            FormatArg::Csv => Format::Csv,
-        }
+        if self.json { Format::Json } else { self.format.into() }
     }
 
     /// Prints an answer to standard output, and gives how the command ended.

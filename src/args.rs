@@ -7,6 +7,7 @@ use tracequet::analyze::present::times;
 use tracequet::{AddressType, Compression, DatasetLayout, Format};
 
 use super::check::CheckArgs;
+use super::choices::choices;
 use super::cohorts::CohortsArgs;
 use super::dataset::DatasetArgs;
 use super::diff::DiffArgs;
@@ -473,54 +474,30 @@ pub struct GenerateArgs {
     pub command: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FormatArg {
-    /// Apache Parquet
-    Parquet,
-    /// Arrow IPC files (Feather)
-    Arrow,
-}
-
-impl From<FormatArg> for Format {
-    fn from(format: FormatArg) -> Format {
-        match format {
-            FormatArg::Parquet => Format::Parquet,
-            FormatArg::Arrow => Format::Arrow,
-        }
+choices! {
+    pub enum FormatArg for Format {
+        /// Apache Parquet
+        Parquet,
+        /// Arrow IPC files (Feather)
+        Arrow,
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LayoutArg {
-    /// OUT/<table>.parquet for one recording, hive for several
-    Auto,
-    /// OUT/<table>/trace=<key>/part-0.parquet
-    Hive,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum AddressTypeArg {
-    /// Unsigned, as they are
-    Uint64,
-    /// Signed with the same bits, for Spark
-    Int64,
-}
-
-impl From<AddressTypeArg> for AddressType {
-    fn from(address_type: AddressTypeArg) -> AddressType {
-        match address_type {
-            AddressTypeArg::Uint64 => AddressType::Uint64,
-            AddressTypeArg::Int64 => AddressType::Int64,
-        }
+choices! {
+    pub enum LayoutArg for DatasetLayout {
+        /// OUT/<table>.parquet for one recording, hive for several
+        Auto,
+        /// OUT/<table>/trace=<key>/part-0.parquet
+        Hive,
     }
 }
 
-impl From<LayoutArg> for DatasetLayout {
-    fn from(layout: LayoutArg) -> DatasetLayout {
-        match layout {
-            LayoutArg::Auto => DatasetLayout::Auto,
-            LayoutArg::Hive => DatasetLayout::Hive,
-        }
+choices! {
+    pub enum AddressTypeArg for AddressType {
+        /// Unsigned, as they are
+        Uint64,
+        /// Signed with the same bits, for Spark
+        Int64,
     }
 }
 

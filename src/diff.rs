@@ -66,42 +66,36 @@ pub struct DiffArgs {
     pub own: OwnArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ByArg {
-    /// The nearest method on the stack that is your own
-    Own,
-    /// That method, and the innermost method of the stack
-    Method,
-    /// That method, and the type of allocations and exceptions
-    Type,
+choices! {
+    pub enum ByArg for By {
+        /// The nearest method on the stack that is your own
+        Own,
+        /// That method, and the innermost method of the stack
+        Method,
+        /// That method, and the type of allocations and exceptions
+        Type,
+    }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum PerArg {
-    /// Requests that came in
-    Request,
-    /// Seconds of the recording
-    Second,
-    /// Nothing: recordings as they are
-    Recording,
+choices! {
+    pub enum PerArg for Per {
+        /// Requests that came in
+        Request,
+        /// Seconds of the recording
+        Second,
+        /// Nothing: recordings as they are
+        Recording,
+    }
 }
 
 /// Prints what changed. Exit code 2 when recordings have losses or cannot be compared.
 pub fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let base = open(&args.base, &[], &args.own)?;
     let new = args.new.as_deref().map(|path| open(path, &[], &args.own)).transpose()?;
-    let by = match args.by {
-        ByArg::Own => By::Own,
-        ByArg::Method => By::Method,
-        ByArg::Type => By::Type,
-    };
+    let by = args.by.into();
     let mut options = Options::default();
     options.noise = args.noise;
-    options.per = args.per.map(|per| match per {
-        PerArg::Request => Per::Request,
-        PerArg::Second => Per::Second,
-        PerArg::Recording => Per::Recording,
-    });
+    options.per = args.per.map(Per::from);
     let tests = |labels: &Option<Labels>| labels.as_ref().map(Labels::tests).unwrap_or_default().to_vec();
     let (of_base, of_new) = (tests(&args.baseline), tests(&args.select_new));
     let new = new.as_ref().unwrap_or(&base);

@@ -108,13 +108,14 @@ pub struct ExportArgs {
     pub which: WhichArgs,
 }
 
-/// Which CPU samples are exported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum SamplesArg {
-    /// Of threads that ran: processor time
-    Running,
-    /// Also of threads outside of managed code, which wait or run native code
-    All,
+choices! {
+    /// Which CPU samples are exported.
+    pub enum SamplesArg for Samples {
+        /// Of threads that ran: processor time
+        Running,
+        /// Also of threads outside of managed code, which wait or run native code
+        All,
+    }
 }
 
 /// The name of a kind of samples, and the way to record them.
@@ -250,10 +251,7 @@ impl ExportArgs {
     fn choice(&self) -> Choice {
         Choice {
             weight: self.weight.clone(),
-            samples: match self.samples {
-                SamplesArg::Running => Samples::Running,
-                SamplesArg::All => Samples::All,
-            },
+            samples: self.samples.into(),
             from_ns: self.from,
             to_ns: self.to,
             thread: self.thread.clone(),

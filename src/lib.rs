@@ -8,6 +8,7 @@ mod asked;
 mod check;
 mod check_history;
 mod check_report;
+mod choices;
 mod cohorts;
 mod collect;
 mod compared;

@@ -64,23 +64,14 @@ pub struct LifetimesArgs {
     pub asked: AskedArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ByArg {
-    /// The nearest method of your own that leads to the allocation, and a type
-    Own,
-    /// The method that allocates, and a type
-    Site,
-    /// A type
-    Type,
-}
-
-impl From<ByArg> for By {
-    fn from(by: ByArg) -> By {
-        match by {
-            ByArg::Own => By::Own,
-            ByArg::Site => By::Site,
-            ByArg::Type => By::Type,
-        }
+choices! {
+    pub enum ByArg for By {
+        /// The nearest method of your own that leads to the allocation, and a type
+        Own,
+        /// The method that allocates, and a type
+        Site,
+        /// A type
+        Type,
     }
 }
 

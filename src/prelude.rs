@@ -10,6 +10,7 @@ pub use tracequet::analyze::present::{
 
 pub use super::answer::{FormatArgs, first_rows};
 pub use super::asked::AskedArgs;
+pub(super) use super::choices::choices;
 pub use super::output::{Outcome, print_note, print_result};
 pub use super::own::OwnArgs;
 pub(super) use super::{opened, values};

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use clap::Args;
 use tracequet::analyze::present::times;
+use tracequet::trace::source::diagnostics::port::WhenFull;
 use tracequet::trace::source::diagnostics::{Presets, parse_event_ids, parse_level};
 
 use super::super::answer::FormatArgs;
+use super::super::choices::choices;
 use super::super::values::{age, label, number, size};
 use super::condition::Condition;
 use super::stop_on::StopOn;
@@ -135,13 +137,14 @@ pub struct ServiceArgs {
     pub compact_at: Option<usize>,
 }
 
-/// The behaviour of a process when its buffer is full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum WhenFullArg {
-    /// Drops events.
-    Drop,
-    /// Waits.
-    Block,
+choices! {
+    /// The behaviour of a process when its buffer is full.
+    pub enum WhenFullArg for WhenFull {
+        /// Drops events.
+        Drop,
+        /// Waits.
+        Block,
+    }
 }
 
 /// The events that are written at the end.

@@ -4,7 +4,7 @@ use tracequet::trace::source::diagnostics::port::{EventFilter, Provider, Rundown
 use tracequet::trace::source::diagnostics::{Presets, Wanted, merge, parse_clr_events, parse_providers};
 use tracequet::{Error, Result};
 
-use super::args::{LiveArgs, RundownArg, WhenFullArg};
+use super::args::{LiveArgs, RundownArg};
 use super::fields::RUNTIME;
 use super::stop_on::StopOn;
 
@@ -66,12 +66,8 @@ pub fn request(args: &LiveArgs, providers: Option<&str>) -> Result<SessionReques
     };
     // A dump that lacks objects is of little use, and the program stands still meanwhile anyway.
     let has_heap = args.heap || args.heap_at_end;
-    let when_full = match args.when_full {
-        Some(WhenFullArg::Drop) => WhenFull::Drop,
-        Some(WhenFullArg::Block) => WhenFull::Block,
-        None if has_heap => WhenFull::BlockIfItCan,
-        None => WhenFull::Drop,
-    };
+    let unasked = if has_heap { WhenFull::BlockIfItCan } else { WhenFull::Drop };
+    let when_full = args.when_full.map_or(unasked, WhenFull::from);
     Ok(SessionRequest {
         buffer_mb: args.buffer_size.unwrap_or(if has_heap { HEAP_BUFFER_MB } else { BUFFER_MB }),
         when_full,

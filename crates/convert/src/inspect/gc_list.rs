@@ -112,31 +112,18 @@ impl EventShape {
         };
         let plan = info.decoding.plan()?;
         let map = |field| value_map(info.catalogue?, id, info.event_type.version, field);
+        // A summary does not say of which collection it is.
+        let [number, generation] = match (info.provider == PROFILER, is_summary) {
+            (true, _) => ["GCID", "Generation"],
+            (false, true) => ["NumHeaps", "CondemnedGeneration"],
+            (false, false) => ["Count", "Depth"],
+        };
         Some(EventShape {
             is_end,
             stands_in,
             mechanisms: if is_summary { Some(FixedField::of(plan, "GlobalMechanisms")?) } else { None },
-            // A summary does not say of which collection it is.
-            number: FixedField::of(
-                plan,
-                if info.provider == PROFILER {
-                    "GCID"
-                } else if is_summary {
-                    "NumHeaps"
-                } else {
-                    "Count"
-                },
-            )?,
-            generation: FixedField::of(
-                plan,
-                if info.provider == PROFILER {
-                    "Generation"
-                } else if is_summary {
-                    "CondemnedGeneration"
-                } else {
-                    "Depth"
-                },
-            ),
+            number: FixedField::of(plan, number)?,
+            generation: FixedField::of(plan, generation),
             reason: FixedField::of(plan, "Reason"),
             kind: FixedField::of(plan, "Type"),
             instance: FixedField::of(plan, "ClrInstanceID"),
