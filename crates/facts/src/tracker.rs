@@ -1,7 +1,7 @@
 //! Trackers: each finds the facts about one subject in the events that it asks for.
 //!
 //! A tracker is one file, and one line of the list in `lib.rs`. Its `EVENTS` names the events by provider and name, each
-//! with an action of the tracker's own enum; its `event` takes the action with the event and gives facts.
+//! with an action of the tracker's own enum, or `()` where there is one alone; its `event` takes the action with the event and gives facts.
 
 use tracequet_trace::event::EventInfo;
 use tracequet_trace::reader::{ProcessKey, ThreadIndex};
