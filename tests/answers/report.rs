@@ -752,6 +752,38 @@ fn exact_rows(html: &str, id: &str) -> Vec<(i64, u16, u32, f64)> {
         .collect()
 }
 
+/// What is drawn as alive at a moment is what `lifetimes --at` finds.
+#[test]
+fn what_the_page_has_alive_at_a_moment_is_what_lifetimes_has() {
+    use tracequet::analyze::lifetime::{By, live_at};
+
+    let folder = tempfile::tempdir().unwrap();
+    let request = Convert::new([sample("lifetimes.nettrace")], folder.path().join("set")).lifetimes(1 << 28);
+    convert(&request, &mut |_| {}).unwrap();
+    let dataset = Dataset::open(folder.path().join("set")).unwrap();
+    let recording = dataset.recording(None).unwrap();
+    let html = page(&recording).unwrap();
+    let data = data(&html, "rows-live");
+    let count = u32::from_le_bytes(data[..4].try_into().unwrap()) as usize;
+    let until = |n: usize| {
+        let at = data.len() - 8 * (count - n);
+        f64::from_le_bytes(data[at..at + 8].try_into().unwrap())
+    };
+    let rows = exact_rows(&html, "rows-live");
+    let end: i64 = rows.iter().map(|(at, ..)| *at).max().unwrap();
+    let mut sums = std::collections::BTreeSet::new();
+    for part in 1..=20 {
+        let ns = end * part / 18;
+        let alive = rows.iter().enumerate().filter(|(n, (from, ..))| *from <= ns && until(*n) > ns as f64);
+        let shown: f64 = alive.map(|(_, (.., amount))| amount).sum();
+        let expected = live_at(&recording, By::Type, ns, |_| true).unwrap();
+        let expected: u64 = expected.rows.iter().map(|row| row.alive).sum();
+        assert_eq!(shown, expected as f64, "{ns}");
+        sums.insert(expected);
+    }
+    assert!(sums.len() > 5, "{sums:?}");
+}
+
 #[test]
 fn the_rows_of_a_flame_graph_are_the_samples_of_threads_and_times() {
     let (_folder, dataset, html) = made(sample("stacks.nettrace"));

@@ -73,7 +73,7 @@ impl Facts {
             facts.is_complete = row.complete;
             facts.status = row.status.to_owned();
             facts.line.extend(row.start_known.then(|| format!("{} UTC", utc(row.start_ts))));
-            facts.line.push(duration(row.duration_ns));
+            facts.line.extend(Some(duration(row.duration_ns)).filter(|_| row.duration_ns > 0));
             let mut add = |name, value: Option<String>| facts.pairs.extend(value.map(|value| (name, value)));
             add("Recorded", row.start_known.then(|| format!("{} UTC", utc(row.start_ts))));
             add("Length", Some(duration(row.duration_ns)));
@@ -88,7 +88,7 @@ impl Facts {
             add("SHA-256", word(Some(row.sha256)).map(str::to_owned));
         })?;
         facts.read_processes(recording)?;
-        facts.line.push(events);
+        facts.line.extend(Some(events).filter(|events| !events.is_empty() && !events.starts_with("0 ")));
         recording.each_recorded::<Label<'_>>(|row| {
             if facts.pairs.len() < 40 {
                 facts.pairs.push(("Label", format!("{} = {}", row.name, row.value)));

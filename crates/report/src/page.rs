@@ -5,9 +5,10 @@ use std::fmt::Write;
 use tracequet_analyze::findings::overview::Overview;
 use tracequet_analyze::findings::{Finding, Verdict, followed, rule};
 use tracequet_analyze::heap::KeptWalk;
+use tracequet_analyze::lifetime::live_times;
 use tracequet_analyze::present::units::{count, counted, share};
 use tracequet_analyze::present::{Amount, escaped};
-use tracequet_analyze::profile::{self, Labels, Profile, What};
+use tracequet_analyze::profile::{self, Labels, Profile, Sample, ThreadSamples, What};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
@@ -22,7 +23,7 @@ use crate::packed::element;
 use crate::pool::pool;
 use crate::requests::requests;
 use crate::retained::retained;
-use crate::selection::{Panel, Selection};
+use crate::selection::{Item, Panel, Selection};
 use crate::sites;
 use crate::subjects::{self, BytesByType, STACKS, Subject};
 use crate::survival::fragmentation;
@@ -79,6 +80,9 @@ pub const TABLES: [&str; 44] = [
     "diagnostic",
 ];
 
+/// Objects whose times of life a page has.
+const MAX_LIVES: usize = 60_000;
+
 /// Makes the page of a recording: HTML that needs nothing beside it.
 ///
 /// A table that the dataset lacks is a part that says so. Fails when a table cannot be read.
@@ -112,7 +116,11 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     for (what, id, name) in STACKS {
         let profile = stacks(recording, what)?;
         let flame = profile.as_ref().map(Flame::of);
-        let packed = flame.as_ref().filter(|flame| flame.all() > 0).map(|flame| flame.packed(&mut room)).transpose()?;
+        // What is drawn of objects that are alive is that of a moment, so that the graph has all that ever were.
+        let lives = profile.as_ref().filter(|_| what == What::Live).map(|of| lives(recording, of)).transpose()?;
+        let drawn = lives.as_ref().map(|(lives, _)| Flame::of(lives));
+        let drawn = drawn.as_ref().or(flame.as_ref()).filter(|flame| flame.all() > 0);
+        let packed = drawn.map(|flame| flame.packed(&mut room)).transpose()?;
         let (packed, nodes) = packed.unzip();
         let mut panel = Panel::new(&mut selection, profile.as_ref(), nodes.unwrap_or_default());
         let subject = match what {
@@ -127,8 +135,10 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
             What::Jit => Some(sites::compiled(recording, &mut panel, end_ns)?),
             _ => None,
         };
-        if let Some(profile) = profile.as_ref().filter(|_| subject.is_none()) {
-            panel.add_profile(profile);
+        match (&lives, profile.as_ref().filter(|_| subject.is_none())) {
+            (Some((_, times)), _) => times.iter().for_each(|item| panel.add_place(*item)),
+            (None, Some(profile)) => panel.add_profile(profile),
+            _ => {}
         }
         panel.finish(id, subject.as_ref().map_or(&[], |subject| &subject.lines))?;
         found.extend(subject.map(|subject| (what, subject)));
@@ -351,6 +361,38 @@ pub(crate) fn stacks(recording: &Recording<'_>, what: What) -> Result<Option<Pro
     }
     let profile = profile::read(recording, what)?;
     Ok(Some(profile).filter(|profile| !profile.threads.is_empty() || profile.waiting > 0))
+}
+
+/// The profile of all objects that were alive at some time, and a row of each: from when on, and as another amount until when.
+fn lives(recording: &Recording<'_>, known: &Profile) -> Result<(Profile, Vec<Item>)> {
+    let mut items = Vec::new();
+    live_times(recording, |lifetime, from, until| {
+        let sample = lifetime.sample;
+        let callsite = known.place_of(sample.callsite_id);
+        if callsite > 0 && items.len() < MAX_LIVES {
+            let (thread, amount) = ((sample.process_id, sample.thread_id), lifetime.bytes());
+            let count = lifetime.weight.into();
+            items.push(Item {
+                thread,
+                ts_ns: from,
+                callsite,
+                group: 0,
+                count,
+                amount,
+                more: until.map_or(f64::MAX, |until| until as f64),
+            });
+        }
+        Ok(())
+    })?;
+    let samples = items.iter().map(|item| {
+        let weight = item.amount.unwrap_or_default();
+        Sample { ts_ns: item.ts_ns, callsite: item.callsite, weight }
+    });
+    let (process_id, thread_id, label) = (0, 0, String::new());
+    let threads = vec![ThreadSamples { process_id, thread_id, label, samples: samples.collect() }];
+    let mut profile = known.clone();
+    profile.threads = threads;
+    Ok((profile, items))
 }
 
 fn has_rows(recording: &Recording<'_>, table: &str) -> Result<bool> {

@@ -163,6 +163,11 @@ impl<'s> Panel<'s> {
         self.rows.add(self.selection, Item { callsite, ..item });
     }
 
+    /// Adds a row with a call site of the profile.
+    pub(crate) fn add_place(&mut self, item: Item) {
+        self.rows.add(self.selection, item);
+    }
+
     /// Adds the samples of the profile.
     pub(crate) fn add_profile(&mut self, profile: &Profile) {
         // A sample of the processor stands for a time.

@@ -298,5 +298,9 @@ pub(crate) const STACKS: [(What, &str, &str); 9] = [
     (What::Blocked, "blocked", "Blocked threads"),
     (What::Jit, "jit", "Compiled methods, by what needed them"),
     (What::Survivors, "survivors", "Allocations that survived their first collection"),
-    (What::Live, "live", "Allocations that are alive at the end"),
+    (
+        What::Live,
+        "live",
+        "Allocations that are alive at the chosen moment: the end of the chosen time, or of the recording",
+    ),
 ];

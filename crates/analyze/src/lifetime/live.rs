@@ -60,11 +60,6 @@ impl Starts {
         Starts(collections.map(|gc| (gc.gc_id, gc.start_ns)).collect())
     }
 
-    /// Whether a collection had started.
-    fn has(&self, gc_id: u32, ns: i64) -> bool {
-        self.0.get(&gc_id).is_some_and(|start| *start <= ns)
-    }
-
     /// The state of an object at a time, as far as it is known.
     pub fn state(&self, lifetime: &Lifetime<'_>, ns: i64) -> State {
         let life = lifetime.life;
@@ -74,15 +69,40 @@ impl Starts {
         if life.dead_ns.is_some_and(|dead| dead <= ns) {
             return State::Dead;
         }
-        let is_lost = match life.fate {
-            Fate::Unknown(_) if life.end_gc_id != 0 => self.has(life.end_gc_id, ns),
-            Fate::Unknown(_) => ns > life.last_alive_ns && life.survived_collections > 0,
-            Fate::Dead | Fate::Alive => false,
-        };
-        let has_survived = life.survived_collections > 0 && self.has(life.first_gc_id, ns);
-        let is_kept = life.survived_collections == 0 && life.fate == Fate::Alive;
-        if !is_lost && (has_survived || is_kept) { State::Alive } else { State::Unknown }
+        let is_alive =
+            self.alive(lifetime).is_some_and(|(from, until)| from <= ns && until.is_none_or(|until| ns < until));
+        if is_alive { State::Alive } else { State::Unknown }
     }
+
+    /// From when on an object is alive, and from when on it is not, or is not known to be, if ever; `None` where it never is alive.
+    fn alive(&self, lifetime: &Lifetime<'_>) -> Option<(i64, Option<i64>)> {
+        let (life, born_ns) = (lifetime.life, lifetime.sample.ts_ns);
+        let start = |gc_id: u32| self.0.get(&gc_id).copied();
+        let from = match (life.survived_collections, life.fate) {
+            (1.., _) => start(life.first_gc_id)?.max(born_ns),
+            (0, Fate::Alive) => born_ns,
+            _ => return None,
+        };
+        let lost = match life.fate {
+            Fate::Unknown(_) if life.end_gc_id != 0 => start(life.end_gc_id),
+            Fate::Unknown(_) if life.survived_collections > 0 => Some(life.last_alive_ns.saturating_add(1)),
+            _ => None,
+        };
+        let until = lost.into_iter().chain(life.dead_ns).min();
+        Some((from, until)).filter(|(from, until)| until.is_none_or(|until| *from < until))
+    }
+}
+
+/// Calls `take` with each life in which an object is alive at some time: from when on, and from when on it is no longer, if ever.
+pub fn live_times(
+    recording: &Recording<'_>,
+    mut take: impl FnMut(&Lifetime<'_>, i64, Option<i64>) -> Result<()>,
+) -> Result<()> {
+    let (starts, _) = Starts::read(recording)?;
+    lifetimes(recording, |lifetime| match starts.alive(lifetime) {
+        Some((from, until)) => take(lifetime, from, until),
+        None => Ok(()),
+    })
 }
 
 /// A collection of generation 2.

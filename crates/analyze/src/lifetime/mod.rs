@@ -21,7 +21,7 @@ pub use change::{ChangeRow, changes};
 pub use found::{TABLES, found_lifetimes, lifetimes, stored_lifetimes};
 pub use groups::{GroupRow, lifetimes_by};
 pub use life::{Fate, Life, Lifetime};
-pub use live::{FullCollection, Growth, GrowthRow, Live, LiveRow, growth, live_at};
+pub use live::{FullCollection, Growth, GrowthRow, Live, LiveRow, growth, live_at, live_times};
 pub use names::{By, Group, NAMES};
 pub use origins::{OriginRow, Origins, origins};
 pub use samples::{Sample, Samples};

@@ -124,6 +124,18 @@ const functions = tree => {
   return [...sums].sort(([, a], [, b]) => b.own - a.own || b.total - a.total).slice(0, 100);
 };
 
+// A button that chooses the time up to the moment at which most is alive.
+const peakOf = rows => {
+  const button = make('button', { type: 'button' }, 'At the peak');
+  button.addEventListener('click', () => {
+    const steps = [...rows.at].flatMap((at, row) => [[at, rows.amount[row] || 0], [rows.more[row], -(rows.amount[row] || 0)]]).sort((a, b) => a[0] - b[0] || a[1] - b[1]);
+    let [sum, most, moment] = [0, 0, known.end];
+    for (const [at, change] of steps) { sum += change; if (sum > most) [most, moment] = [sum, at]; }
+    select({ time: [0, Math.min(moment, known.end)] });
+  });
+  return button;
+};
+
 // What a box has room for: a name without its arguments, without those of generics, its type and method, the inner type, its method alone.
 const shorter = name => {
   const forms = [name];
@@ -166,6 +178,9 @@ const flame = async part => {
   const plain = isChange ? readChange(packed, [Number(part.dataset.before), Number(part.dataset.now)]) : readTree(packed);
   const rows = kinds.get(part.dataset.flame.replace('flame-', '')) ?? null;
   if (rows) rows.tree = plain;
+  // Objects that are alive are those of a moment; of sums of parts of the time nothing says when they die.
+  const areLives = part.dataset.flame === 'flame-live' && rows !== null && rows.parts === 0;
+  if (areLives) rows.areLives = true;
   let [selection, isOwn, isUpside] = [EVERYTHING, false, false];
   let sizes = 'both';
   let tree = finished(plain);
@@ -193,7 +208,7 @@ const flame = async part => {
   const widths = make('select', { 'aria-label': 'what widths mean' });
   widths.append(make('option', { value: 'both' }, 'width: before and now together'), make('option', { value: 'now' }, 'width: now'), make('option', { value: 'before' }, 'width: before'));
   const hits = make('span', { role: 'status' });
-  tools.append(search, ...(places.length > 1 ? [threads] : []), ...(isChange ? [widths] : []), invert, own, back, ...(rows ? [only] : []), hits, legend);
+  tools.append(search, ...(places.length > 1 ? [threads] : []), ...(isChange ? [widths] : []), invert, own, back, ...(areLives ? [peakOf(rows)] : []), ...(rows ? [only] : []), hits, legend);
   const view = make('div', { class: 'view' });
   const canvas = make('canvas', { tabindex: '0', role: 'img', 'aria-label': 'Flame graph: arrows move, Enter zooms, Escape shows all. The table below has the same figures.' });
   const tip = make('div', { class: 'tip', hidden: '' });
@@ -356,13 +371,14 @@ const flame = async part => {
   // The graph of the thread, the time and the direction that are chosen.
   let said = '';
   const build = () => {
-    const isPart = rows !== null && !isEverything(selection);
+    const isPart = rows !== null && (areLives || !isEverything(selection));
     tree = isPart ? partOf(plain, rows, selection) : plain;
     if (isOwn) tree = ownCode(tree);
     // The table of a change has both sides, and stays.
     // The table in a fold that is closed can wait.
     const shownTree = tree;
-    const isOfPart = isPart || isOwn;
+    // Of everything the table is as it stands in the page.
+    const isOfPart = isPart && !isEverything(selection) || isOwn;
     if (!isChange) { if (isSeen(table)) fill(shownTree, isOfPart); else later(() => fill(shownTree, isOfPart)); }
     if (isUpside) tree = inverted(tree);
     finished(tree, sizes);
@@ -388,5 +404,5 @@ const flame = async part => {
   }, part);
   back.addEventListener('click', () => zoom(0));
   follow(view, draw);
-  draw();
+  if (areLives) build(); else draw();
 };

@@ -29,7 +29,7 @@ const readRows = buffer => {
   const at = new Float64Array(count);
   let sum = 0;
   for (let row = 0; row < count; row++) { sum += low[row] + high[row] * 2 ** 32; at[row] = sum; }
-  const rows = { count, parts, blur, at, thread: read.u16(count), route: read.u8(count), line: read.u8(count), node: read.u32(count), things: read.u32(count), amount: read.f64(count), longest: null, more: null, tree: null, lines: null };
+  const rows = { count, parts, blur, at, thread: read.u16(count), route: read.u8(count), line: read.u8(count), node: read.u32(count), things: read.u32(count), amount: read.f64(count), longest: null, more: null, tree: null, lines: null, areLives: false };
   rows.longest = parts ? read.f64(count) : rows.amount;
   rows.more = hasMore ? read.f64(count) : null;
   return rows;
@@ -79,8 +79,10 @@ const eachShown = (rows, selection, take) => {
   const route = selection.route === null || without.has('route') ? -1 : known.routes.indexOf(selection.route);
   const nodes = selection.method === null || without.has('method') ? null : nodesWith(rows.tree, selection.method);
   const type = without.has('type') ? null : selection.type;
+  // Of lives it is the moment at which the time ends that counts.
+  const moment = Math.min(to, known.end);
   for (let row = 0; row < rows.count; row++) {
-    if (rows.at[row] < from - 1e-6 || rows.at[row] >= to - 1e-6) continue;
+    if (rows.areLives ? rows.at[row] > moment || rows.more[row] <= moment : rows.at[row] < from - 1e-6 || rows.at[row] >= to - 1e-6) continue;
     if (thread !== null && rows.thread[row] !== thread) continue;
     if (route >= 0 && rows.route[row] !== route) continue;
     if (type !== null && rows.lines[rows.line[row]] !== type) continue;
@@ -92,5 +94,6 @@ const eachShown = (rows, selection, take) => {
 const aboutPart = (rows, selection) => {
   const time = timeOf(rows, selection.time);
   const without = unknownTo(rows, selection);
+  if (rows.areLives) return ` alive at ${duration(time ? time[1] : known.end)}${without.length ? `, of every ${without.join(' and ')}` : ''}`;
   return (time ? ` from ${duration(time[0])} to ${duration(time[1])}` : '') + (without.length ? `; of every ${without.join(' and ')}: it is not told apart here` : '');
 };
