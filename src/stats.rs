@@ -156,7 +156,11 @@ const SUBJECTS: &[Subject] = &[
     Subject { title: "allocations", figures: &["allocation"], needs: &["allocations"] },
     Subject { title: "processor", figures: &["cpu"], needs: &["samples"] },
     Subject { title: "exceptions", figures: &["exception"], needs: &["exceptions"] },
-    Subject { title: "locks and waits", figures: &["contention", "wait"], needs: &["contentions", "waits"] },
+    Subject {
+        title: "locks and waits",
+        figures: &["contention", "wait"],
+        needs: &["contentions", "waits", "async_tasks"],
+    },
     Subject {
         title: "thread pool",
         figures: &["threadpool"],

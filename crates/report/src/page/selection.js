@@ -32,7 +32,9 @@ const known = { end: 1, threads: [], routes: [], pauses: [] };
 const threadName = place => known.threads[place] ? `${known.threads[place][0]}.${known.threads[place][1]}` : '';
 const isEverything = selection => Object.values(selection).every(value => value === null);
 
-const withoutSelection = () => decodeURI(location.hash.slice(1)).split('&').find(word => word && !word.includes('=')) ?? '';
+// Anyone may write an address: one that is not encoded right says nothing.
+const decoded = text => { try { return decodeURIComponent(text); } catch { return null; } };
+const withoutSelection = () => decoded(location.hash.slice(1).split('&').find(word => word && !word.includes('=')) ?? '') ?? '';
 const addressOf = (selection, part) => {
   const { time, thread, route, type, method } = selection;
   const words = [part, time && `t=${Math.round(time[0])}-${Math.round(time[1])}`, thread !== null && 'thread=' + threadName(thread)];
@@ -42,7 +44,7 @@ const addressOf = (selection, part) => {
 /** @returns {Choice} */
 const selectionOf = hash => {
   const words = new Map(hash.slice(1).split('&').filter(word => word.includes('=')).map(word => [word.slice(0, word.indexOf('=')), word.slice(word.indexOf('=') + 1)]));
-  const text = name => { try { return words.has(name) ? decodeURIComponent(words.get(name)) : null; } catch { return null; } };
+  const text = name => words.has(name) ? decoded(words.get(name)) : null;
   const time = /^(\d+)-(\d+)$/.exec(words.get('t') ?? '');
   const [from, to] = time ? [Number(time[1]), Math.min(Number(time[2]), known.end)] : [0, 0];
   const thread = known.threads.findIndex((_, place) => threadName(place) === words.get('thread'));
