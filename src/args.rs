@@ -198,6 +198,9 @@ pub enum Command {
             its settings and a recording as standard input. docs/FLEETS.md has the settings."
     )]
     Egress(EgressArgs),
+    /// Print the guide for agents: which command answers which question, how to read it, what not to conclude
+    #[command(after_help = "Examples:\n  tracequet guide > skills/tracequet/SKILL.md")]
+    Guide,
     /// Print completions for a shell, or a manual page
     #[command(hide = true, after_help = GENERATE_EXAMPLES)]
     Generate(GenerateArgs),

@@ -23,6 +23,7 @@ mod export;
 mod failure;
 mod freed;
 mod generate;
+mod guide;
 mod heap;
 mod heap_diff;
 mod inspect;
@@ -86,6 +87,7 @@ pub fn code(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Cohorts(args) => cohorts::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Egress(args) => egress::run(&args),
+        Command::Guide => guide::run(),
         Command::Generate(args) => generate::run(&args),
     };
     match result {

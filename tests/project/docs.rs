@@ -238,6 +238,13 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
+fn the_guide_is_the_skill() {
+    let skill = std::fs::read_to_string(root().join("skills/tracequet/SKILL.md")).unwrap();
+    assert!(skill.starts_with("---\nname: tracequet\n"));
+    assert_eq!(program(&["guide"]), skill);
+}
+
+#[test]
 fn commands_in_the_documents_exist() {
     let commands = [
         "convert",
@@ -254,6 +261,7 @@ fn commands_in_the_documents_exist() {
         "export",
         "schema",
         "generate",
+        "guide",
         "stats",
         "check",
         "report",
