@@ -12,6 +12,8 @@ import sys
 import duckdb
 from opentelemetry.proto.profiles.v1development import profiles_pb2
 
+from protobuf_file import whole
+
 PROGRAM, FOLDER = sys.argv[1:]
 
 
@@ -26,12 +28,7 @@ class Message:
     def __init__(self, *arguments):
         path = f"{FOLDER}/profile.otlp"
         run("export", *arguments, "--format", "otlp", "-o", path, "--overwrite")
-        with open(path, "rb") as file:
-            content = file.read()
-        data = profiles_pb2.ProfilesData.FromString(content)
-        known = profiles_pb2.ProfilesData.FromString(content)
-        known.DiscardUnknownFields()
-        assert known.ByteSize() == len(content), "fields that the definition does not have"
+        data = whole(profiles_pb2.ProfilesData, path)
         self.tables = tables = data.dictionary
         for table in ("mapping", "location", "function", "string", "attribute", "stack"):
             items = list(getattr(tables, f"{table}_table"))

@@ -11,6 +11,8 @@ import sys
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from protobuf_file import whole
+
 # Fields of each message by their numbers: the type, `*` when there may be several.
 MESSAGES = {
     "ValueType": {1: "type int64", 2: "unit int64"},
@@ -49,13 +51,7 @@ def profile_class():
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("perftools.profiles.Profile"))
 
 
-with open(sys.argv[1], "rb") as file:
-    content = file.read()
-profile = profile_class().FromString(content)
-# What it does not know it would write again, behind the rest; what has another type it would leave out.
-known = profile_class().FromString(content)
-known.DiscardUnknownFields()
-assert known.ByteSize() == len(content), "fields that the definition does not have"
+profile = whole(profile_class(), sys.argv[1])
 
 texts = profile.string_table
 assert texts[0] == "" and len(set(texts)) == len(texts), "texts once each, the empty one first"

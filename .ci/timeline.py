@@ -13,6 +13,8 @@ import sys
 import duckdb
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
 
+from protobuf_file import whole
+
 PROGRAM, FOLDER = sys.argv[1:]
 EVENT = perfetto.TrackEvent
 CLEARED, NEEDS = perfetto.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED, perfetto.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
@@ -22,13 +24,7 @@ class Trace:
     """What a trace shows."""
 
     def __init__(self, path):
-        with open(path, "rb") as file:
-            content = file.read()
-        trace = perfetto.Trace.FromString(content)
-        # What the definition does not know would be written again, behind the rest.
-        known = perfetto.Trace.FromString(content)
-        known.DiscardUnknownFields()
-        assert known.ByteSize() == len(content), "fields that the definition does not have"
+        trace = whole(perfetto.Trace, path)
         self.tracks, self.intervals, self.marks, self.values = {}, [], [], []
         self.innermost = collections.Counter()
         events, self.interned = [], None
