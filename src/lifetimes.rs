@@ -1,8 +1,8 @@
 //! `tracequet lifetimes`: which methods and types allocate what survives, what is alive at a time, and what grows.
 
 use tracequet::analyze::lifetime::{
-    By, ChangeRow, FullCollection, Group, GroupRow, Growth, GrowthRow, Live, LiveRow, NAMES, Sums, TABLES, changes,
-    growth, lifetimes_by, live_at,
+    By, ChangeRow, FullCollection, Group, GroupRow, Growth, GrowthRow, Live, LiveRow, NAMES, Sums, TABLE, TABLES,
+    changes, growth, lifetimes_by, live_at,
 };
 use tracequet::analyze::present::Amount;
 use tracequet::analyze::present::Unit::Bytes;
@@ -125,7 +125,7 @@ fn asked<T>(
     args: &LifetimesArgs,
     answer: impl FnOnce(&Recording<'_>, &dyn Fn(&str) -> bool) -> anyhow::Result<T>,
 ) -> anyhow::Result<(T, bool)> {
-    let tables: Vec<&str> = TABLES.into_iter().chain(NAMES).chain(["allocation_lifetime"]).collect();
+    let tables: Vec<&str> = TABLES.into_iter().chain(NAMES).chain([TABLE]).collect();
     let opened = opened::open(input, &tables, &args.asked, args.asked.request().unhashed(true))?;
     let recording = opened.dataset.recording(args.asked.trace())?;
     let pattern = args.type_name.as_deref().unwrap_or_default().to_lowercase();

@@ -98,7 +98,7 @@ impl Facts {
     }
 
     fn read_processes(&mut self, recording: &Recording<'_>) -> Result<()> {
-        let mut processes: Vec<(u64, (String, String))> = Vec::new();
+        let mut processes: Vec<(u64, u64, String, String)> = Vec::new();
         let mut all = 0u64;
         recording.each_recorded::<Process<'_>>(|row| {
             all += 1;
@@ -111,20 +111,20 @@ impl Facts {
             let version = word(Some(row.runtime_version)).map(|version| format!(" on .NET {version}"));
             let id = row.process_id;
             let short = format!("{} ({id}){}", program.unwrap_or("process"), version.unwrap_or_default());
-            let of_process = (row.event_count, (words.join(", "), short));
+            let of_process = (row.event_count, id, words.join(", "), short);
             // Keeps the processes with the most events.
-            let place = processes.partition_point(|(events, _)| *events >= of_process.0);
+            let place = processes.partition_point(|(events, ..)| *events >= of_process.0);
             processes.insert(place, of_process);
             processes.truncate(MAX_PROCESSES);
         })?;
         let left_out = all.saturating_sub(processes.len() as u64);
-        // What a kernel calls process 0 is nobody's.
-        let first = processes.iter().find(|(_, (_, short))| !short.contains("(0)")).or(processes.first());
-        if let Some((_, (_, short))) = first {
+        // Process 0 of a kernel is no program: it stands for idle processors.
+        let first = processes.iter().find(|(_, id, ..)| *id != 0).or(processes.first());
+        if let Some((.., short)) = first {
             let others = if all > 1 { format!(" and {} more", count(all - 1)) } else { String::new() };
             self.line.push(format!("{}{others}", cut(short, 160)));
         }
-        self.pairs.extend(processes.into_iter().map(|(_, (words, _))| ("Process", words)));
+        self.pairs.extend(processes.into_iter().map(|(_, _, words, _)| ("Process", words)));
         if left_out > 0 {
             self.pairs.push(("Processes", format!("{} more, with fewer events", count(left_out))));
         }

@@ -24,7 +24,7 @@ use crate::subjects::processor::{State, is_of_runtime};
 use crate::subjects::requests::{Activity, Kind, Work, query_text};
 use crate::subjects::sites::Sites;
 use crate::subjects::texts::Texts;
-use crate::subjects::waits::{Awaits, LockWait, TaskTime, TaskWait, Wait};
+use crate::subjects::waits::{Awaits, LockWait, TaskTime, TaskWait, Wait, Waiting};
 
 /// Processes that are looked at; rows of more are left out.
 const MOST_PROCESSES: usize = 256;
@@ -62,8 +62,8 @@ pub(super) struct Picture {
     pub(super) frames: u64,
     pub(super) named_frames: u64,
     pub(super) processors: u64,
-    /// How long tasks were without a thread.
-    pub(super) awaits: Awaits,
+    /// How long tasks were without a thread; handed to their processes once all were seen.
+    awaits: Awaits,
     /// Different reports of EventSources that events of theirs are missing, and how many there are.
     pub(super) source_faults: Vec<String>,
     pub(super) source_fault_events: u64,
@@ -91,6 +91,8 @@ pub(super) struct Process {
     pub(super) exceptions: Map<(u32, u32), Thrown>,
     pub(super) exception_times: Windows,
     pub(super) waits: Map<u32, Load>,
+    /// Tasks without a thread, by call site.
+    pub(super) awaiting: Map<u32, Waiting>,
     open_waits: Vec<(u32, i64)>,
     /// Samples of threads that wait and of those that run, by call site, and all samples of each thread.
     pub(super) waiting: Map<u32, u64>,
@@ -489,6 +491,11 @@ impl Picture {
         for id in self.collections.processes() {
             if self.processes.len() < MOST_PROCESSES {
                 self.processes.entry(id).or_default();
+            }
+        }
+        for ((id, site), waiting) in std::mem::take(&mut self.awaits).by_site() {
+            if let Some(process) = self.processes.get_mut(&id) {
+                process.awaiting.insert(site, waiting);
             }
         }
         for (id, started) in std::mem::take(&mut self.started) {

@@ -10,8 +10,8 @@ use super::life::{Fate, Life, Lifetime};
 use super::samples::{Sample, Samples};
 use crate::collection::{Doubt, ReadCollections, SpilledCollections};
 
-/// The table that `convert --lifetimes` fills.
-const TABLE: &str = "allocation_lifetime";
+/// The table that `convert --lifetimes` fills, and recordings that say themselves which objects died.
+pub const TABLE: &str = "allocation_lifetime";
 
 /// The tables that lifetimes are found in.
 pub const TABLES: [&str; 5] = ["allocation", "gc", "gc_generation_range", "gc_surviving_range", "gc_moved_range"];

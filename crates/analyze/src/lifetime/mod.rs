@@ -18,7 +18,7 @@ mod samples;
 mod sums;
 
 pub use change::{ChangeRow, changes};
-pub use found::{TABLES, found_lifetimes, lifetimes, stored_lifetimes};
+pub use found::{TABLE, TABLES, found_lifetimes, lifetimes, stored_lifetimes};
 pub use groups::{GroupRow, lifetimes_by};
 pub use life::{Fate, Life, Lifetime};
 pub use live::{FullCollection, Growth, GrowthRow, Live, LiveRow, growth, live_at, live_times};

@@ -82,7 +82,9 @@ impl Choice {
             What::Jit => tables.push("method_compilation"),
             What::Rows => tables.push(&self.table),
             What::Heap => tables.extend(crate::heap::TABLES),
-            What::Survivors | What::Gen2Deaths | What::Live => tables.extend(lifetime::TABLES),
+            What::Survivors | What::Gen2Deaths | What::Live => {
+                tables.extend(lifetime::TABLES.into_iter().chain([lifetime::TABLE]));
+            }
             _ => {}
         }
         tables.extend(self.activity.is_some().then_some(ACTIVITIES));

@@ -12,6 +12,7 @@ use super::model::{Code, Profile, ThreadSamples};
 use super::pprof::{MAX_BYTES, bounded, value_types};
 use super::protobuf::{bytes, fixed, message, number, packed, packed_fixed, present, string};
 use super::spans::SpanWork;
+use super::strings::Strings;
 
 /// Numbers of the fields of `ProfilesDictionary`.
 const MAPPINGS: u64 = 1;
@@ -105,7 +106,7 @@ impl<T: Clone + Eq + Hash> Items<T> {
 /// The tables that all profiles of the message share. Only what samples refer to is in them.
 struct Dictionary<'p> {
     of: &'p Profile,
-    strings: Items<String>,
+    strings: Strings,
     /// The indexes of their names.
     mappings: Items<u64>,
     /// Indexes of name and source file, and the first line.
@@ -117,22 +118,26 @@ struct Dictionary<'p> {
     /// The index of the key, and the value.
     attributes: Items<(u64, Value<String>)>,
     links: Items<(u128, u64)>,
-    /// The stacks of call sites.
+    /// The stacks of call sites, and the locations of frames.
     of_callsites: Map<u32, u64>,
+    of_frames: Map<u32, u64>,
 }
 
 impl<'p> Dictionary<'p> {
     fn of(profile: &'p Profile) -> Dictionary<'p> {
+        let mut strings = Strings::default();
+        strings.index("");
         Dictionary {
             of: profile,
-            strings: Items::of(String::new()),
+            strings,
             mappings: Items::of(0),
             functions: Items::of((0, 0, 0)),
             locations: Items::of((0, 0, 0, 0)),
             stacks: Items::of(Vec::new()),
             attributes: Items::of((0, Value::Text(String::new()))),
             links: Items::of((0, 0)),
-            of_callsites: HashMap::default(),
+            of_callsites: Map::default(),
+            of_frames: Map::default(),
         }
     }
 
@@ -181,13 +186,13 @@ impl<'p> Dictionary<'p> {
     /// A `ValueType`.
     fn value_type(&mut self, (name, unit): (&str, &str)) -> Vec<u8> {
         let mut out = Vec::new();
-        number(&mut out, 1, self.strings.index(name.to_owned()));
-        number(&mut out, 2, self.strings.index(unit.to_owned()));
+        number(&mut out, 1, self.strings.index(name));
+        number(&mut out, 2, self.strings.index(unit));
         out
     }
 
     fn attribute(&mut self, key: &str, value: Value<String>) -> u64 {
-        let key = self.strings.index(key.to_owned());
+        let key = self.strings.index(key);
         self.attributes.index((key, value))
     }
 
@@ -197,7 +202,15 @@ impl<'p> Dictionary<'p> {
             return *known;
         }
         let frames = self.of.stack_frames(callsite);
-        let locations = frames.into_iter().rev().map(|frame| self.location(frame)).collect();
+        let mut locations = Vec::with_capacity(frames.len());
+        for frame in frames.into_iter().rev() {
+            let location = match self.of_frames.get(&frame) {
+                Some(known) => *known,
+                None => self.location(frame),
+            };
+            self.of_frames.insert(frame, location);
+            locations.push(location);
+        }
         let stack = self.stacks.index(locations);
         self.of_callsites.insert(callsite, stack);
         stack
@@ -207,7 +220,7 @@ impl<'p> Dictionary<'p> {
         let Some(frame) = self.of.frames.get(frame as usize) else { return 0 };
         let Some(function) = self.of.functions.get(frame.function as usize) else { return 0 };
         let [name, file, source] =
-            [&function.name, &function.file, &function.source].map(|text| self.strings.index(text.clone()));
+            [&function.name, &function.file, &function.source].map(|text| self.strings.index(text));
         let mapping = self.mappings.index(file);
         // The words of the attribute profile.frame.type in OpenTelemetry's semantic conventions.
         let kind = match function.code {

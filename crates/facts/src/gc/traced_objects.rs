@@ -3,6 +3,8 @@
 //! Its profiler defines the events itself (`ICorProfilerInfo12`), each described in the recording. An object has a number of the
 //! tool's own, not its address. The layout of `Types` was measured on recordings of version 16 (2021).
 
+use std::collections::hash_map::Entry;
+
 use tracequet_trace::error::beginning;
 use tracequet_trace::event::value::Value;
 
@@ -139,13 +141,7 @@ impl TracedObjects {
         let process = input.process();
         let Value::Bytes(types) = input.fields.get("Types") else { return };
         let name = self.name(process, types);
-        let type_id = name.as_ref().map_or(0, |name| {
-            let next = self.types.len() as u64 + 1;
-            let is_full = self.types.len() >= MAX_TYPES;
-            let known = self.types.get(&(process, name.clone())).copied();
-            known
-                .unwrap_or_else(|| if is_full { 0 } else { *self.types.entry((process, name.clone())).or_insert(next) })
-        });
+        let type_id = name.as_ref().map_or(0, |name| self.type_id(process, name));
         if let Some(name) = &name {
             shared.types.named(process, type_id, name, sink);
         }
@@ -178,6 +174,16 @@ impl TracedObjects {
             self.objects.insert((process, input.number("ObjectID")), Object { row, born });
         } else {
             self.left_out += 1;
+        }
+    }
+
+    /// The number that stands for a type; 0 where there are too many.
+    fn type_id(&mut self, process: ProcessKey, name: &str) -> u64 {
+        let all = self.types.len();
+        match self.types.entry((process, name.to_owned())) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) if all < MAX_TYPES => *new.insert(all as u64 + 1),
+            Entry::Vacant(_) => 0,
         }
     }
 
@@ -234,7 +240,7 @@ fn part(rest: &mut &[u8]) -> Option<Part> {
     Some(Part { module, token, brackets, arguments })
 }
 
-/// A number of so many bytes.
+/// A little-endian number of `BYTES` bytes.
 fn number<const BYTES: usize>(rest: &mut &[u8]) -> Option<u64> {
     let (bytes, behind) = rest.split_first_chunk::<BYTES>()?;
     *rest = behind;

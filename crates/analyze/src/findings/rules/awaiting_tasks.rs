@@ -7,8 +7,8 @@ pub(super) const RULE: Rule = Rule {
     title: "Many tasks wait at one place",
     about: "Many asynchronous methods wait at once for what has no name in the recording, such as a semaphore, a channel or a connection: \
         one waits for the other, or something outside is slow.",
-    measure: "How long tasks of async methods had no thread, divided by the time: so many waited on average. What they waited for by \
-        name does not count: other methods, `Task.Delay`. Your method with most of it is the one that counts. At least 20 tasks. It is no \
+    measure: "The average number of tasks of async methods that had no thread: the sum of their waits, divided by the time. Waits for \
+        other methods and for `Task.Delay` do not count. The figure is that of your method with the longest sum. At least 20 tasks. It is no \
         warning by itself: a server that waits for another one looks the same.",
     unit: "count",
     info: 20.0,
@@ -33,14 +33,12 @@ pub(super) const RULE: Rule = Rule {
 const LEAST_TASKS: u64 = 20;
 
 fn judge(look: &Look<'_>) -> Judged {
-    let sites = look.picture.awaits.by_site();
-    let of_process =
-        || sites.iter().filter(|((process, _), _)| *process == look.id).map(|((_, site), of)| (*site, *of));
-    let tasks: u64 = of_process().map(|(_, waiting)| waiting.tasks).sum();
+    let awaiting = &look.process.awaiting;
+    let tasks: u64 = awaiting.values().map(|waiting| waiting.tasks).sum();
     if tasks < LEAST_TASKS {
         return Judged::too_little(format!("{tasks} tasks of async methods are too few."));
     }
-    let most = look.picture.sites.most(of_process().map(|(site, waiting)| (site, waiting.ns as f64)));
+    let most = look.picture.sites.most(awaiting.iter().map(|(site, waiting)| (*site, waiting.ns as f64)));
     let ns = most.as_ref().map_or(0.0, |most| most.amount);
     let value = ns / (look.seconds() * 1e9).max(1.0);
     let sentence = match &most {
