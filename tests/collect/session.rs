@@ -22,10 +22,14 @@ fn starts_and_stops_have_activity_ids_where_they_are_recorded() {
             let messages = table("diagnostic").texts("message");
             (naps, messages.into_iter().find(|message| message.contains("TplEventSource:0x80")))
         };
-        let (naps, told) = recorded("without", &[]);
-        assert!(naps == 0 && told.is_some_and(|told| told.contains("Tracequet-Subjects/Nap")), "{}", runtime.name);
-        let (naps, told) = recorded("with", &["--for", "requests"]);
-        assert!(naps > 2 && told.is_none(), "{}: {naps} naps, {told:?}", runtime.name);
+        let (naps, diagnostic) = recorded("without", &[]);
+        assert!(
+            naps == 0 && diagnostic.is_some_and(|text| text.contains("Tracequet-Subjects/Nap")),
+            "{}",
+            runtime.name
+        );
+        let (naps, diagnostic) = recorded("with", &["--for", "requests"]);
+        assert!(naps > 2 && diagnostic.is_none(), "{}: {naps} naps, {diagnostic:?}", runtime.name);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::support::python::python;
 const QUOTE: &str = "Contoso.Pricing.PriceService.Quote";
 const DISPATCH: &str = "Fabrikam.Hosting.Server.Dispatch.<lambda_0>";
 
-fn told(arguments: &[&str]) -> String {
+fn output_of(arguments: &[&str]) -> String {
     let made = run(arguments);
     assert!(matches!(made.code, Some(0 | 2)), "{arguments:?}: {}", made.err);
     made.out
@@ -24,7 +24,7 @@ fn dataset(test: &str, name: &str) -> Option<(tempfile::TempDir, PathBuf)> {
     let input = shared_folder(test, "fourth/bugs")?.join(format!("{name}.nettrace.zst"));
     let folder = tempfile::tempdir().unwrap();
     let dataset = folder.path().join("dataset");
-    told(&["convert", "-q", input.to_str().unwrap(), "-o", dataset.to_str().unwrap()]);
+    output_of(&["convert", "-q", input.to_str().unwrap(), "-o", dataset.to_str().unwrap()]);
     Some((folder, dataset))
 }
 
@@ -34,14 +34,14 @@ fn the_method_that_waits_is_named_on_every_surface() {
     let test = "the_method_that_waits_is_named_on_every_surface";
     let Some((_folder, dataset)) = dataset(test, "syncasync-buggy.all") else { return };
     let input = dataset.to_str().unwrap();
-    let all: Value = serde_json::from_str(&told(&["explain", input, "--format", "json"])).unwrap();
+    let all: Value = serde_json::from_str(&output_of(&["explain", input, "--format", "json"])).unwrap();
     let finding = all[0]["findings"].as_array().unwrap().iter().find(|finding| finding["rule"] == "blocked_workers");
     assert_eq!(finding.unwrap()["own_method"], QUOTE);
     let sentence = finding.unwrap()["sentence"].as_str().unwrap();
     assert!(sentence.contains(&format!("{QUOTE} (inlined into {DISPATCH}) waits for tasks")), "{sentence}");
 
     // Stacks of exports have the method below the one whose code it is in.
-    let folded = told(&["export", input, "--what", "wait", "--own", "--format", "folded"]);
+    let folded = output_of(&["export", input, "--what", "wait", "--own", "--format", "folded"]);
     let mut weights: BTreeMap<&str, u64> = BTreeMap::new();
     for (stack, weight) in folded.lines().filter_map(|line| line.rsplit_once(' ')) {
         let own = stack.rsplit(';').find(|frame| frame.starts_with("Contoso.") || frame.starts_with("Fabrikam."));
@@ -54,7 +54,7 @@ fn the_method_that_waits_is_named_on_every_surface() {
     assert!(within > 0, "{folded}");
 
     // A difference of a recording with itself has the same sums.
-    let difference = told(&["diff", input, input, "--json"]);
+    let difference = output_of(&["diff", input, input, "--json"]);
     let difference: Value = serde_json::from_str(&difference).unwrap();
     let waits = difference["sections"].as_array().unwrap().iter().find(|section| section["what"] == "wait").unwrap();
     let amount = |method: &str| {
@@ -63,7 +63,7 @@ fn the_method_that_waits_is_named_on_every_surface() {
     };
     assert!(amount(QUOTE) > 100e9 && amount(DISPATCH) == 0.0, "{} {}", amount(QUOTE), amount(DISPATCH));
     let page = dataset.with_extension("html");
-    told(&["report", input, "-o", page.to_str().unwrap()]);
+    output_of(&["report", input, "-o", page.to_str().unwrap()]);
     let html = std::fs::read_to_string(page).unwrap();
     assert!(html.contains(QUOTE), "the page names it");
 
@@ -101,7 +101,7 @@ fn samples_in_code_with_other_methods_in_it_are_not_surely_its_own() {
     // Each surface says that it may be these methods: as a frame below that of the code, and beside the name of the own method.
     let input = dataset.to_str().unwrap();
     let or = "Contoso.Crm.ImportHandler.Import (or Contoso.Crm.Deduplicator.Distinct, ";
-    let folded = told(&["export", input, "--format", "folded"]);
+    let folded = output_of(&["export", input, "--format", "folded"]);
     let of = |part: &str| -> u64 {
         let lines = folded.lines().filter_map(|line| line.rsplit_once(' '));
         let leaves = lines.filter(|(stack, _)| stack.rsplit(';').next().unwrap().starts_with(part));
@@ -109,25 +109,26 @@ fn samples_in_code_with_other_methods_in_it_are_not_surely_its_own() {
     };
     let (own, unsure) = (of("Contoso.Crm.ImportHandler.Import(int32)"), of(or));
     assert!(unsure > 100 * own, "{unsure} ns may be others', {own} ns are its own");
-    let difference: Value = serde_json::from_str(&told(&["diff", input, input, "--json"])).unwrap();
+    let difference: Value = serde_json::from_str(&output_of(&["diff", input, input, "--json"])).unwrap();
     let cpu = difference["sections"].as_array().unwrap().iter().find(|section| section["what"] == "cpu").unwrap();
     let row = |method: &str| cpu["rows"].as_array().unwrap().iter().find(|row| row["own_method"] == method).unwrap();
     let others = row("Contoso.Crm.ImportHandler.Import")["may_belong_to"].as_str().unwrap();
     assert!(others.starts_with("Contoso.Crm.Deduplicator.Distinct, "), "{others}");
     // Of this one most samples are surely its own, or those of what it calls.
     assert!(row("Contoso.Crm.Deduplicator.Distinct")["may_belong_to"].is_null());
-    assert!(told(&["diff", input, input, "--all"]).contains(or));
-    let explained = told(&["explain", input]);
+    assert!(output_of(&["diff", input, input, "--all"]).contains(or));
+    let explained = output_of(&["explain", input]);
     let summary = explained.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(summary.contains("Contoso.Crm.ImportHandler.Import (or methods inlined into it) 22.4 %"), "{explained}");
-    assert!(told(&["report", input]).contains(or), "the flame graph of the page");
+    assert!(output_of(&["report", input]).contains(or), "the flame graph of the page");
 }
 
 /// The same without events of the compiler: by the stacks alone.
 #[test]
 fn stacks_alone_say_who_waits() {
     let Some((_folder, dataset)) = dataset("stacks_alone_say_who_waits", "syncasync-buggy.dt") else { return };
-    let all: Value = serde_json::from_str(&told(&["explain", dataset.to_str().unwrap(), "--format", "json"])).unwrap();
+    let all: Value =
+        serde_json::from_str(&output_of(&["explain", dataset.to_str().unwrap(), "--format", "json"])).unwrap();
     let finding = all[0]["findings"].as_array().unwrap().iter().find(|finding| finding["rule"] == "blocked_workers");
     assert_eq!(finding.unwrap()["own_method"], QUOTE);
 }
@@ -165,10 +166,10 @@ fn an_event_source_that_lost_its_events_is_named() {
     let input = folder.join("es.nettrace");
     let said = "My-Broken-Source: ERROR: Exception in Command Processing for EventSource My-Broken-Source: Event ChunkLoadEnd has \
                 ID 3 which is already in use.";
-    let told_all = |arguments: &[&str]| told(arguments).split_whitespace().collect::<Vec<_>>().join(" ");
+    let words_of = |arguments: &[&str]| output_of(arguments).split_whitespace().collect::<Vec<_>>().join(" ");
     let input_name = input.to_str().unwrap();
-    assert!(told_all(&["inspect", input_name]).contains(said));
-    let explained = told_all(&["explain", input_name]);
+    assert!(words_of(&["inspect", input_name]).contains(said));
+    let explained = words_of(&["explain", input_name]);
     assert!(explained.contains("event_source_faults: EventSources could not write their events"), "{explained}");
     assert!(explained.contains(said), "{explained}");
     let dataset = Dataset::of(&input);
@@ -201,7 +202,8 @@ fn wrappers_of_com_are_types_of_a_heap_dump() {
 #[test]
 fn what_the_recorder_causes_is_not_judged() {
     let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/callbacks.corprof");
-    let all: Value = serde_json::from_str(&told(&["explain", input.to_str().unwrap(), "--format", "json"])).unwrap();
+    let all: Value =
+        serde_json::from_str(&output_of(&["explain", input.to_str().unwrap(), "--format", "json"])).unwrap();
     let findings = all[0]["findings"].as_array().unwrap();
     for rule in ["blocking_full", "long_pause", "pause_share", "odd_pause", "gen2_free_on_entry"] {
         let finding = findings.iter().find(|finding| finding["rule"] == rule).unwrap();

@@ -61,7 +61,7 @@ fn a_finding_of_a_log_names_its_process() {
     let log = folder.join("DynamicEvents.etl").to_str().unwrap().to_owned();
     let whole = run(&["explain", &log]);
     assert!(whole.out.contains(", Benchmarks.exe (7608)\n"), "{}", whole.out);
-    // What is about the recording is of no process: the idle one has the number 0.
+    // A finding about the recording names no process: the idle process has the number 0, too.
     let frames = run(&["explain", folder.join("net.4.5.2.x64.etl").to_str().unwrap()]).out;
     assert!(frames.contains("unnamed_frames: Call stacks have frames without names\n"), "{frames}");
     let markdown = run(&["explain", "--format", "markdown", &log]).out;

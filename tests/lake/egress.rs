@@ -27,7 +27,7 @@ fn answered(step: &str, input: &[u8]) -> (Value, Run) {
     let mut command = command(&["Egress", step]);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
-    // It may end before it has read everything.
+    // The extension may end before it has read everything.
     let _ = child.stdin.take().expect("an input").write_all(input);
     let run = Run::from(child.wait_with_output().expect("an end"));
     let answer: Value = serde_json::from_str(&run.out).expect("one line of JSON");

@@ -150,7 +150,7 @@ impl Parts {
         let first = ["figures", "timeline", "requests", "threads"];
         let rank = |part: &Part| {
             let place = first.iter().chain(led_to).position(|id| *id == part.id);
-            // What says how to record more, or what is lost, comes last.
+            // Parts on the recording itself come last: modules, losses, and how to record more.
             place.unwrap_or(if matches!(part.id, "modules" | "losses" | "missing") {
                 usize::MAX
             } else {

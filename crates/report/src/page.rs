@@ -116,7 +116,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     for (what, id, name) in STACKS {
         let profile = stacks(recording, what)?;
         let flame = profile.as_ref().map(Flame::of);
-        // What is drawn of objects that are alive is that of a moment, so that the graph has all that ever were.
+        // The script draws the objects that are alive at a moment, so that the graph has all that ever were.
         let lives = profile.as_ref().filter(|_| what == What::Live).map(|of| lives(recording, of)).transpose()?;
         let drawn = lives.as_ref().map(|(lives, _)| Flame::of(lives));
         let drawn = drawn.as_ref().or(flame.as_ref()).filter(|flame| flame.all() > 0);

@@ -301,7 +301,7 @@ impl Rows {
         true
     }
 
-    /// The rows as columns, each with its line in the table, in so many bytes at most. `None` without rows.
+    /// Packs the rows as columns, each with its line in the table, into at most `bytes_at_most` bytes. `None` when there are no rows.
     fn packed(mut self, lines: &[u32], bytes_at_most: usize) -> Result<Option<String>> {
         let line = |group: u32| lines.get(group as usize).copied().unwrap_or(NONE);
         for (_, key, _) in &mut self.exact {

@@ -286,7 +286,7 @@ pub(crate) struct Timeline<'t> {
 
 /// Sums that are drawn.
 pub(crate) struct Charted<'t> {
-    /// The kind of rows that the script draws a part of them by; empty where there are none.
+    /// The kind of rows from which the script draws a selection; empty for sums without rows.
     rows: &'static str,
     name: &'static str,
     shown: Shown,

@@ -135,7 +135,7 @@ fn bars(request: &Opened<'_>, parts: &[&Part], labels: &Labels) -> String {
             1 => labels.of(request.asked.process, thread),
             _ => "No thread".to_owned(),
         };
-        // What is shorter lies on what is longer.
+        // Shorter bars are drawn on top of longer ones.
         bars.sort_by_key(|(start, end, ..)| (start.saturating_sub(*end), *start));
         write!(
             out,

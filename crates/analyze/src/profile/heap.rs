@@ -12,11 +12,11 @@ use crate::subjects::sites::is_of_framework;
 /// Memory of the graph in bytes, where nothing else bounds it.
 const MAX_GRAPH: u64 = 8 << 30;
 
-/// Stacks that are told apart, and types on a stack: what is beyond them counts for the one that holds it.
+/// The largest number of stacks, and of types on a stack. Objects beyond them count for the stack that holds them.
 const MAX_STACKS: usize = 1 << 20;
 const MAX_DEPTH: u32 = 64;
 
-/// Reads the last heap dump of a recording into its profile. Fails when there is none.
+/// Reads the last heap dump of a recording into its profile. Fails for a recording without a heap dump.
 pub(super) fn read(recording: &Recording<'_>, profile: Profile) -> Result<Profile> {
     let snapshot = heap::snapshot(recording, None)?;
     let graph = heap::read(recording, &snapshot, MAX_GRAPH)?;
@@ -40,7 +40,7 @@ pub fn of(graph: &HeapGraph, retention: &Retention, snapshot: &Snapshot, profile
                 new
             }
         };
-        // What an object retains is that of its type, and no longer that of the type which holds it.
+        // The bytes that an object retains count for its type's stack, and no longer for the stack that holds it.
         for (place, change) in [(at, i128::from(bytes)), (above, -i128::from(bytes))] {
             if let Some((.., own)) = stacks.get_mut(place as usize) {
                 *own += change;

@@ -90,7 +90,7 @@ impl SpanWork {
     pub fn of_samples(&self, thread: &ThreadSamples) -> Vec<Option<u32>> {
         let times = self.threads.get(&(thread.process_id, thread.thread_id)).map_or(&[][..], Vec::as_slice);
         let mut next = times.iter().peekable();
-        // Those that have begun; the largest one began last. Some of those below it may have ended.
+        // Times that have begun. The largest one began last; smaller ones may have ended.
         let mut begun = BinaryHeap::new();
         let span_of = |sample: &Sample| {
             while let Some(time) = next.next_if(|time| time.start_ns <= sample.ts_ns) {

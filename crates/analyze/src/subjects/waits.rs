@@ -211,7 +211,7 @@ impl Reasons {
         Ok(Reasons { sites: Sites::read(recording)?, known: Map::default() })
     }
 
-    /// What a thread waits for at a call site, and whether it is a worker of the thread pool.
+    /// The reason why a thread waits at a call site, and whether the thread is a worker of the thread pool.
     pub fn of(&mut self, callsite: u32) -> (Reason, bool) {
         let sites = &self.sites;
         *self.known.entry(callsite).or_insert_with(|| {

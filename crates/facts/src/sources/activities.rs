@@ -75,7 +75,7 @@ struct WithoutIds {
 impl WithoutIds {
     fn add(&mut self, event: WorkEvent, input: &Input<'_>) {
         let info = input.event.info;
-        // Those of Windows itself have no activity ids, whatever is recorded.
+        // Starts of Windows itself have no activity ids, whatever is recorded.
         if info.provider.starts_with("Microsoft-Windows-") {
             return;
         }

@@ -26,7 +26,7 @@ const MAX_TEXT: usize = 1 << 10;
 pub struct SourceFaults {
     /// How often each was reported, and where first.
     known: BTreeMap<String, (u64, u64)>,
-    /// Those beyond the ones that are kept.
+    /// Count and first place of reports beyond the ones that are kept.
     more: (u64, u64),
 }
 

@@ -61,9 +61,9 @@ pub enum Share {
     Query,
     /// A request of HttpClient.
     Call,
-    /// What an async method awaited.
+    /// A wait of an async method, without a thread.
     Await,
-    /// An allocation, of so many bytes.
+    /// An allocation. Its amount is bytes.
     Allocation,
     /// Another activity, which is in no sum.
     Span,
