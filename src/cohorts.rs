@@ -38,7 +38,7 @@ pub struct CohortsArgs {
 
 /// Answers from a dataset, or from a recording that is converted for it.
 pub fn run(args: &CohortsArgs) -> anyhow::Result<Outcome> {
-    let opened = opened::open(&args.input, &TABLES, &args.asked, args.asked.request().unhashed(true))?;
+    let opened = opened::open(&args.input, &TABLES, &args.asked, args.asked.request())?;
     let recording = opened.dataset.recording(args.asked.trace())?;
     let mut answer =
         Cohorts { all: args.all, curves: Curves::default(), rows: Table::new("cohorts", &ROW.map(Column::raw)) };

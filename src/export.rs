@@ -245,7 +245,7 @@ impl ExportArgs {
     fn open(&self, input: &Path, tables: &[&str]) -> anyhow::Result<Opened> {
         let own = self.own.iter().filter(|pattern| !pattern.is_empty()).cloned().collect();
         let asked = AskedArgs { which: self.which.clone(), own: OwnArgs { own, not_own: Vec::new() } };
-        opened::open(input, tables, &asked, asked.request().symbols(self.symbols.iter().cloned()).unhashed(true))
+        opened::open(input, tables, &asked, asked.request().symbols(self.symbols.iter().cloned()))
     }
 
     fn choice(&self) -> Choice {

@@ -97,7 +97,7 @@ pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
     let mut tables: Vec<&str> = TABLES.iter().chain(origin_tables).chain(names).copied().collect();
     tables.sort_unstable();
     tables.dedup();
-    let request = args.asked.request().keep_walk(KeepWalk::new(args.memory, args.gc)).unhashed(true);
+    let request = args.asked.request().keep_walk(KeepWalk::new(args.memory, args.gc));
     let mut opened = opened::open(&args.input, &tables, &args.asked, request)?;
     let recording = opened.dataset.recording(args.asked.trace())?;
     let all = snapshots(&recording)?;
@@ -127,10 +127,10 @@ pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
 
 /// Prints the types that grew since another walk.
 fn compared(args: &HeapArgs) -> anyhow::Result<Outcome> {
-    let opened = opened::open(&args.input, &TABLES, &args.asked, args.asked.request().unhashed(true))?;
+    let opened = opened::open(&args.input, &TABLES, &args.asked, args.asked.request())?;
     let recording = opened.dataset.recording(args.asked.trace())?;
     let new = (recording, snapshot(&recording, args.gc)?);
-    let open = |path: &std::path::Path| opened::open(path, &TABLES, &args.asked, args.asked.request().unhashed(true));
+    let open = |path: &std::path::Path| opened::open(path, &TABLES, &args.asked, args.asked.request());
     let other = args.base.as_deref().map(open).transpose()?;
     let of_base = match &other {
         Some(other) => other.dataset.recording(args.base_trace.as_deref())?,

@@ -126,7 +126,7 @@ fn asked<T>(
     answer: impl FnOnce(&Recording<'_>, &dyn Fn(&str) -> bool) -> anyhow::Result<T>,
 ) -> anyhow::Result<(T, bool)> {
     let tables: Vec<&str> = TABLES.into_iter().chain(NAMES).chain([TABLE]).collect();
-    let opened = opened::open(input, &tables, &args.asked, args.asked.request().unhashed(true))?;
+    let opened = opened::open(input, &tables, &args.asked, args.asked.request())?;
     let recording = opened.dataset.recording(args.asked.trace())?;
     let pattern = args.type_name.as_deref().unwrap_or_default().to_lowercase();
     let takes = |name: &str| pattern.is_empty() || name.to_lowercase().contains(&pattern);

@@ -76,7 +76,7 @@ pub fn open_all(input: &Path, tables: &[&str], own: OwnCode) -> anyhow::Result<O
     let is_dataset = input.is_dir() && input.join("manifest.json").exists();
     if is_dataset || is_address(input) {
         let asked = AskedArgs { own: OwnArgs { own: own.own, not_own: own.not_own }, ..AskedArgs::default() };
-        return open(input, tables, &asked, asked.request().unhashed(true));
+        return open(input, tables, &asked, asked.request());
     }
     let found = expand(&[input.to_owned()], Path::new(""))?;
     let layout = if found.several { DatasetLayout::Hive } else { DatasetLayout::default() };
@@ -92,7 +92,7 @@ fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<
     let mut bar = Bar::new(false);
     let name = shown(input).to_string_lossy().into_owned();
     let mut show = |progress: Progress| bar.show(&name, progress.position, progress.total);
-    let result = TemporaryDataset::convert(folder, request.tables_to_read(tables), &mut show);
+    let result = TemporaryDataset::convert(folder, request.tables_to_read(tables).unhashed(true), &mut show);
     bar.clear();
     let converted = result?;
     let losses = converted.summary.inputs.iter().any(|input| input.has_losses());

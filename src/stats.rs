@@ -82,7 +82,7 @@ impl Source {
         let mut needed = needed();
         needed.extend(more.iter().filter(|name| **name != TABLE && !FINGERPRINT_TABLES.contains(name)));
         // Sampled objects are followed, because the scores of rules are among the metrics.
-        let request = asked.request().lifetimes(tracequet::LIFETIMES).unhashed(true);
+        let request = asked.request().lifetimes(tracequet::LIFETIMES);
         let opened = opened::open(input, &needed, asked, request)?;
         if !opened.is_converted() {
             note_damaged(&opened.dataset, input)?;

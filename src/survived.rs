@@ -26,7 +26,7 @@ pub struct SurvivedArgs {
 
 /// Answers from a dataset, or from a recording that is converted for it.
 pub fn run(args: &SurvivedArgs) -> anyhow::Result<Outcome> {
-    let opened = opened::open(&args.input, &TABLES, &args.asked, args.asked.request().unhashed(true))?;
+    let opened = opened::open(&args.input, &TABLES, &args.asked, args.asked.request())?;
     let recording = opened.dataset.recording(args.asked.trace())?;
     match survived(&recording, args.gc, args.address, args.follow) {
         Ok(steps) => args.format.print(&Fates(steps), Outcome::with_losses(opened.losses)),

@@ -34,7 +34,8 @@ pub struct LiveArgs {
     pub program: Vec<OsString>,
     /// What to record [default: gc]
     ///
-    /// Several names are combined; --dry-run prints the resulting providers.
+    /// Several names are combined; --dry-run prints the resulting providers. "leaves 94 %" is the part of its requests that a loaded
+    /// server still answers while this is recorded (see LIVE.md in the documentation).
     #[arg(long = "for", visible_alias = "profile", value_name = "WHAT,...", value_delimiter = ',', ignore_case = true, value_parser = profile_names(), conflicts_with = "etw")]
     pub wanted: Vec<String>,
     /// Record these events of the runtime, by dotnet-trace's names: gc+exception; added to --for
@@ -174,7 +175,7 @@ fn interval(text: &str) -> Result<Duration, String> {
 fn profile_names() -> clap::builder::PossibleValuesParser {
     let presets = Presets::shipped().map(|shipped| shipped.all.as_slice()).unwrap_or_default();
     let value = |p: &'static tracequet::trace::source::diagnostics::Preset| {
-        clap::builder::PossibleValue::new(p.name.as_str()).help(p.doc.as_str())
+        clap::builder::PossibleValue::new(p.name.as_str()).help(p.help())
     };
     presets.iter().map(value).collect::<Vec<_>>().into()
 }

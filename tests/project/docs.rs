@@ -50,6 +50,30 @@ fn the_table_list_is_printed_by_the_program() {
     assert!(format!("## {printed}") == expected, "docs/TABLES.md is stale: UPDATE_DOCS=1 cargo test the_table_list");
 }
 
+/// The subjects of `collect --for` in docs/LIVE.md are those of the program. `UPDATE_DOCS=1` writes their table anew.
+#[test]
+fn the_table_list_of_subjects_is_that_of_the_presets() {
+    let path = root().join("docs/LIVE.md");
+    let text = std::fs::read_to_string(&path).expect("docs/LIVE.md");
+    let head = "| `--for` | records | leaves | cheaper |\n|---|---|---:|---|\n";
+    let (before, rest) = text.split_once(head).expect("the head of the table");
+    let (table, after) = rest.split_once("\n\n").expect("the end of the table");
+    let help = program(&["collect", "--help"]).split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut rows = Vec::new();
+    for preset in &tracequet::trace::source::diagnostics::Presets::shipped().expect("the presets").all {
+        let leaves = preset.leaves.map(|percent| format!("{percent} %")).unwrap_or_default();
+        let cheaper = preset.cheaper.as_deref().unwrap_or_default();
+        rows.push(format!("| `{}` | {} | {leaves} | {cheaper} |", preset.name, preset.doc));
+        assert!(help.contains(&format!("- {}: {}", preset.name, preset.help())), "{} in --help", preset.name);
+    }
+    let expected = rows.join("\n");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{before}{head}{expected}\n\n{after}")).expect("docs/LIVE.md can be written");
+        return;
+    }
+    assert!(table == expected, "docs/LIVE.md is stale: UPDATE_DOCS=1 cargo test the_table_list");
+}
+
 /// `tracequet schema` knows each view and macro, by what its file says.
 #[test]
 fn views_and_macros_have_a_schema() {

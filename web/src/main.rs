@@ -101,7 +101,7 @@ impl Arguments {
 
     fn converted(&self, request: Convert, tables: &[&str]) -> Result<TemporaryDataset> {
         let folder = tempfile::tempdir().map_err(Error::io("temporary folder"))?;
-        TemporaryDataset::convert(folder, request.tables_to_read(tables), &mut |_| {})
+        TemporaryDataset::convert(folder, request.tables_to_read(tables).unhashed(true), &mut |_| {})
     }
 
     fn page(&self) -> Result<String> {
@@ -141,7 +141,7 @@ impl Arguments {
     fn profile(&self, out: &mut dyn Write) -> Result<()> {
         let (choice, format) = (Choice::parse(&self.what)?, ProfileFormat::parse(&self.format)?);
         let tables = Export::tables(&choice, format)?;
-        let converted = self.converted(self.request(&self.inputs).unhashed(true), &tables)?;
+        let converted = self.converted(self.request(&self.inputs), &tables)?;
         let export = Export::read(&converted.dataset.recording(None)?, &choice, format)?;
         if export.is_empty() {
             return Err(Error::Usage(format!("the recording has no {} with call stacks", self.what)));
@@ -153,7 +153,7 @@ impl Arguments {
 
     /// The processes that can be chosen, a line for each: its number and its name.
     fn processes(&self) -> Result<String> {
-        let converted = self.converted(self.request(&self.inputs).unhashed(true), &["process"])?;
+        let converted = self.converted(self.request(&self.inputs), &["process"])?;
         let mut lines = String::new();
         for recording in converted.dataset.each_recording() {
             recording.each_recorded::<Process<'_>>(|row| {

@@ -25,7 +25,6 @@ tracequet_dataset::row! {
         event_count,
         dropped_event_count,
         complete,
-        sha256,
         processor_count,
         status,
     }
@@ -85,7 +84,6 @@ impl Facts {
                 lost => format!("{} lost", count(lost)),
             };
             events = format!("{}, {lost}", counted(row.event_count, "event", "events"));
-            add("SHA-256", word(Some(row.sha256)).map(str::to_owned));
         })?;
         facts.read_processes(recording)?;
         facts.line.extend(Some(events).filter(|events| !events.is_empty() && !events.starts_with("0 ")));

@@ -26,6 +26,11 @@ pub struct Preset {
     pub name: String,
     /// The purpose, in a phrase.
     pub doc: String,
+    /// Percent of its requests that a loaded server still answers while this is recorded
+    /// (`benches/subject_cost.py`); none of a dump, which stops the program.
+    pub leaves: Option<u8>,
+    /// What costs less and answers part of the question, in Markdown.
+    pub cheaper: Option<String>,
     /// Whether methods and modules are written at the end.
     pub rundown: bool,
     /// Whether events have call stacks.
@@ -65,6 +70,15 @@ impl Presets {
     /// The preset of a name.
     pub fn get(&self, name: &str) -> Option<&Preset> {
         self.all.iter().find(|preset| preset.name.eq_ignore_ascii_case(name))
+    }
+}
+
+impl Preset {
+    /// The line of `--help`: purpose, cost, and what is cheaper.
+    pub fn help(&self) -> String {
+        let leaves = self.leaves.map(|percent| format!("; leaves {percent} %"));
+        let cheaper = self.cheaper.as_ref().map(|text| format!("; cheaper: {}", text.replace('`', "")));
+        [Some(self.doc.clone()), leaves, cheaper].into_iter().flatten().collect()
     }
 }
 
