@@ -52,8 +52,9 @@ fn document() -> String {
         let better = format!("{:?}", definition.better).to_lowercase();
         let exact = if definition.exact { ", exact" } else { "" };
         out.push_str(&format!(
-            "\n## {}\n\n{} Unit: {}; better: {better}{exact}.\n\n```sql\n{}\n```\n",
+            "\n## {}\n\n**{}.** {} Unit: {}; better: {better}{exact}.\n\n```sql\n{}\n```\n",
             definition.name,
+            definition.title,
             definition.doc,
             definition.unit,
             definition.sql()

@@ -9,6 +9,7 @@ pub mod cohort;
 #[doc(hidden)]
 pub mod collection;
 pub mod diff;
+pub mod evidence;
 pub mod findings;
 pub mod heap;
 pub mod lifetime;

@@ -1,11 +1,13 @@
 //! The recording itself, its findings, its metrics, and its losses.
 
+use tracequet_analyze::evidence::Evidence;
 use tracequet_analyze::findings::{Finding, Verdict, rule};
 use tracequet_analyze::metrics::{Metric, definition_of, metrics};
 use tracequet_analyze::present::units::{duration, utc};
 use tracequet_analyze::present::{Amount, Sentence, cut, escaped_sentence};
 
 use crate::document::Parts;
+use crate::lines::Lines;
 use crate::prelude::*;
 
 /// Rows of the tables of figures and of diagnostics.
@@ -172,7 +174,7 @@ impl Facts {
 }
 
 /// A sentence with its pieces of code as such.
-fn with_code(text: &str) -> String {
+pub(crate) fn with_code(text: &str) -> String {
     let pieces = text.split('`').enumerate();
     let html = |(place, piece): (usize, &str)| match place % 2 {
         0 => escaped_sentence(piece),
@@ -186,15 +188,25 @@ fn step(out: &mut String, head: &str, html: &str) {
     write!(out, "<br><span class=\"step\">{head}:</span> {html}").ok();
 }
 
-/// The findings, each with a link to its evidence among the parts, and its command for a recording of this
+/// Findings whose rows stand in the page, and rows of each.
+const MAX_EVIDENCE: usize = 30;
+const MAX_EVIDENCE_ROWS: usize = 50;
+
+/// The findings, each with a link to its evidence among the parts, its rows, and its command for a recording of this
 /// name. `None` when no rule says anything.
-pub(crate) fn findings(found: Vec<Finding>, parts: &Parts, name: &str) -> Option<String> {
+pub(crate) fn findings(
+    recording: &Recording<'_>,
+    found: Vec<Finding>,
+    parts: &Parts,
+    name: &str,
+) -> Result<Option<String>> {
     if found.is_empty() {
-        return None;
+        return Ok(None);
     }
+    let (mut evidence_of, mut lines, mut with_rows) = (Evidence::of(recording)?, Lines::of(recording)?, 0);
     let is_open = |finding: &Finding| finding.verdict >= Verdict::Info;
     let (open, rest): (Vec<Finding>, Vec<Finding>) = found.into_iter().partition(is_open);
-    let list = |findings: &[Finding]| {
+    let mut list = |findings: &[Finding]| -> Result<String> {
         let mut out = String::from("<ul class=\"findings\">\n");
         for finding in findings.iter().take(MAX_ROWS) {
             let class = match finding.verdict {
@@ -230,8 +242,17 @@ pub(crate) fn findings(found: Vec<Finding>, parts: &Parts, name: &str) -> Option
                 }
                 out.push_str(">evidence</a>");
             }
-            let method = finding.own_method.iter().filter(|_| is_open(finding));
-            method.for_each(|method| step(&mut out, "Where", &format!("<code>{}</code>", escaped(method))));
+            if let Some(method) = finding.own_method.as_ref().filter(|_| is_open(finding)) {
+                let mut html = format!("<code>{}</code>", escaped(method));
+                for part in evidence.iter().flat_map(|of| of.sections) {
+                    if let Some((place, part)) = lines.place(part, method)? {
+                        let most = if part < 0.995 { format!(" ({} of it)", share(part)) } else { String::new() };
+                        html += &format!(" at <code>{}</code>{most}", escaped(&place));
+                        break;
+                    }
+                }
+                step(&mut out, "Where", &html);
+            }
             if !finding.advice().is_empty() {
                 step(&mut out, "Change", &with_code(finding.advice()));
             }
@@ -239,31 +260,54 @@ pub(crate) fn findings(found: Vec<Finding>, parts: &Parts, name: &str) -> Option
                 let command = escaped(&finding.command(&(name.to_owned(), None)));
                 step(&mut out, "Look closer", &format!("<code class=\"step\">{command}</code>"));
             }
+            let sql = finding.evidence_sql.as_ref().filter(|_| is_open(finding) && with_rows < MAX_EVIDENCE);
+            if let Some(sql) = sql {
+                let id = format!("finding-{with_rows}-rows");
+                if let Some(rows) = evidence_of.rows(sql, &id, MAX_EVIDENCE_ROWS)?.filter(|rows| !rows.is_empty()) {
+                    with_rows += 1;
+                    let (rule, process, html) =
+                        (escaped(&finding.rule), finding.process_id, rows.html("Rows of the finding"));
+                    write!(
+                        out,
+                        "<details class=\"rows\" data-rule=\"{rule}\" data-process=\"{process}\"><summary>Its rows</summary>\n{html}</details>"
+                    )
+                    .ok();
+                }
+            }
             out.push_str("</li>\n");
         }
         out.push_str("</ul>\n");
-        out
+        Ok(out)
     };
-    let mut out = if open.is_empty() { "<p>No rule found anything to look at.</p>\n".to_owned() } else { list(&open) };
+    let mut out = if open.is_empty() { "<p>No rule found anything to look at.</p>\n".to_owned() } else { list(&open)? };
     if !rest.is_empty() {
         let summary = counted(rest.len() as u64, "rule without a finding", "rules without a finding");
-        writeln!(out, "<details><summary>{summary}</summary>\n{}</details>", list(&rest)).ok();
+        writeln!(out, "<details><summary>{summary}</summary>\n{}</details>", list(&rest)?).ok();
     }
-    Some(out)
+    Ok(Some(out))
 }
 
 /// Figures that stand at the top, where they are recorded.
-const FIRST: [(&str, &str); 9] = [
-    ("gc.pause.max", "longest pause"),
-    ("gc.pause.p99", "99 % of pauses are shorter"),
-    ("gc.pause.share", "of the time in pauses"),
-    ("gc.count", "collections"),
-    ("heap.size.max", "largest heap"),
-    ("allocation.rate", "allocated"),
-    ("exception.count", "exceptions"),
-    ("contention.duration", "waited for locks"),
-    ("request.server.p99", "99 % of requests are faster"),
+const FIRST: [&str; 9] = [
+    "gc.pause.max",
+    "gc.pause.p99",
+    "gc.pause.share",
+    "gc.count",
+    "heap.size.max",
+    "allocation.rate",
+    "exception.count",
+    "contention.duration",
+    "request.server.p99",
 ];
+
+/// The title of a metric, with what it is of: `Allocated of a type: System.String`.
+pub(crate) fn title(name: &str) -> String {
+    let title = definition_of(name).ok().flatten().map_or(name, |definition| definition.title.as_str());
+    match name.split_once('[') {
+        Some((_, of)) => format!("{title}: {}", of.strip_suffix(']').unwrap_or(of)),
+        None => title.to_owned(),
+    }
+}
 
 /// The key figures, and all that are recorded. `None` when there are none.
 pub(crate) fn figures(recording: &Recording<'_>) -> Result<Option<String>> {
@@ -275,22 +319,24 @@ pub(crate) fn figures(recording: &Recording<'_>) -> Result<Option<String>> {
     let definition = |name: &str| definition_of(name).ok().flatten();
     let unit = |name: &str| definition(name).map_or("", |definition| definition.unit.as_str());
     let mut tiles = String::new();
-    for (name, words) in FIRST {
+    for name in FIRST {
         // Of several processes a share is more than all, which says nothing.
         let has_meaning = |value: f64| unit(name) != "share" || value <= 1.0;
         let found = recorded.iter().find(|(metric, value)| metric.name == name && has_meaning(*value));
         if let Some((_, value)) = found {
-            writeln!(tiles, "<div><dd>{}</dd><dt>{words}</dt></div>", Amount::in_unit(*value, unit(name))).ok();
+            let (value, title) = (Amount::in_unit(*value, unit(name)), escaped(&title(name)));
+            writeln!(tiles, "<div><dd>{value}</dd><dt>{title}</dt></div>").ok();
         }
     }
     // Without a figure that stands at the top, as of a log of the kernel, the table does.
     let (mut out, open) =
         if tiles.is_empty() { (String::new(), " open") } else { (format!("<dl class=\"tiles\">\n{tiles}</dl>\n"), "") };
     let rows = table!("figures-table", recorded.iter().take(MAX_ROWS), |(metric, value)| {
-        words("metric", "docs/METRICS.md has the definition of each") => Cell::text(&metric.name),
+        words("figure", "What it says") => Cell::text(&title(&metric.name)),
         numbers("value", "In its unit") => Cell::in_unit(*value, unit(&metric.name)),
         numbers("of rows", "Table that it was made from") => Cell::count(metric.observations),
         words("largest", "The row with the largest value") => Cell::optional(metric.worst.as_deref()),
+        words("name", "As rules of check name it; docs/METRICS.md has the definition of each") => Cell::text(&metric.name),
     });
     let shown = recorded.len().min(MAX_ROWS);
     let summary = if shown < recorded.len() {

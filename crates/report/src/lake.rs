@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tracequet_analyze::check::{Run, runs};
+use tracequet_analyze::findings::rule;
 use tracequet_analyze::heap::KeptWalk;
 use tracequet_analyze::metrics::definition_of;
 use tracequet_analyze::present::{Amount, Unit, cut};
 use tracequet_dataset::read::Dataset;
 
 use crate::document::{Parts, document};
+use crate::facts::title;
 use crate::page::{page_with, verdict_lines};
 use crate::prelude::*;
 use crate::timeline::{BAND, Line, lines};
@@ -21,29 +23,21 @@ const MAX_CHARTS: usize = 40;
 const MAX_ROWS: usize = 200;
 const MAX_LABELS: usize = 6;
 
-/// Figures that stand first, and what they are.
-const FIRST: [(&str, &str); 12] = [
-    ("gc.pause.max", "Longest pause"),
-    ("gc.pause.p99", "99 % of pauses are shorter"),
-    ("gc.pause.share", "Share of the time in pauses"),
-    ("gc.count", "Collections"),
-    ("heap.size.max", "Largest heap"),
-    ("allocation.rate", "Allocated per second"),
-    ("allocation.bytes", "Allocated"),
-    ("request.server.p50", "Half of the requests are faster"),
-    ("request.server.p99", "99 % of requests are faster"),
-    ("exception.count", "Exceptions"),
-    ("contention.duration", "Waited for locks"),
-    ("lost.events", "Lost events"),
+/// Figures that stand first.
+const FIRST: [&str; 12] = [
+    "gc.pause.max",
+    "gc.pause.p99",
+    "gc.pause.share",
+    "gc.count",
+    "heap.size.max",
+    "allocation.rate",
+    "allocation.bytes",
+    "request.server.p50",
+    "request.server.p99",
+    "exception.count",
+    "contention.duration",
+    "lost.events",
 ];
-
-/// The title of a metric's chart.
-fn title(name: &str) -> String {
-    match FIRST.iter().find(|(first, _)| *first == name) {
-        Some((_, words)) => format!("{words} ({name})"),
-        None => name.to_owned(),
-    }
-}
 
 /// The page of one recording of a dataset, or of all its recordings when it has several and no key is given; with a text at its top,
 /// and the heap dump that its conversion kept. `input` is where the dataset is.
@@ -156,13 +150,18 @@ fn found_part(found: &Found) -> Option<String> {
     let mut rules: Vec<_> = rules.into_iter().collect();
     rules.sort_by(|(_, a), (_, b)| b.2.total_cmp(&a.2));
     let table = table!("findings-table", rules, |(rule, (recordings, warnings, score, worst))| {
-        words("rule", "docs/FINDINGS.md has them") => Cell::text(&rule.replace('_', " ")),
+        words("rule", "docs/FINDINGS.md has them") => Cell::text(rule_title(rule)),
         numbers("recordings", "In which it found something") => Cell::count(recordings),
         numbers("warnings", "How often it was a warning") => Cell::count(warnings),
         numbers("highest score", "From 0 to 100; from 75 on a warning") => Cell::number(Some(score), Unit::Score),
         words("worst in", "The recording with that score") => Cell::text(worst),
     });
     Some(table.html("Findings of all recordings"))
+}
+
+/// The title of a rule; the name of one that this version does not have.
+fn rule_title(name: &str) -> &str {
+    rule(name).map_or(name, |rule| rule.title)
 }
 
 fn unit(metric: &str) -> String {
@@ -188,7 +187,7 @@ fn trends(read: &[&Run]) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     let mut known: BTreeSet<&str> = BTreeSet::new();
     let others = read.iter().flat_map(|run| &run.metrics).map(|metric| metric.name.as_str());
-    for name in FIRST.iter().map(|(name, _)| *name).chain(others.filter(|name| !name.contains('['))) {
+    for name in FIRST.into_iter().chain(others.filter(|name| !name.contains('['))) {
         if known.insert(name) && read.iter().filter(|run| value_of(run, name).is_some()).count() > 1 {
             names.push(name);
         }
@@ -221,12 +220,13 @@ fn trends(read: &[&Run]) -> Option<String> {
             charts += &lines(&title(name), &words, read.len() as i64 - 1, None, &[band(low), band(high), line], &[]);
         }
     } {
-        words("metric", "docs/METRICS.md has the definition of each") => Cell::text(name),
+        words("figure", "What it says") => Cell::text(&title(name)),
         numbers("recordings", "That have it") => Cell::count(known),
         numbers("lower quartile", "A quarter of the values is at most this") => number(low),
         numbers("median", "Half of the values are at most this") => number(median),
         numbers("upper quartile", "Three quarters of the values are at most this") => number(high),
         numbers("last", "Of the newest recording") => number(last),
+        words("name", "As rules of check name it; docs/METRICS.md has the definition of each") => Cell::text(name),
     });
     let charts = charts.replace("class=\"plot\"", "class=\"plot fixed\"");
     Some(format!(
@@ -248,15 +248,17 @@ fn by_label(read: &[&Run]) -> Option<String> {
     if values.is_empty() {
         return None;
     }
-    let metrics: Vec<&str> = FIRST
-        .iter()
-        .map(|(name, _)| *name)
-        .filter(|name| read.iter().any(|run| value_of(run, name).is_some()))
-        .collect();
+    let metrics: Vec<&str> =
+        FIRST.into_iter().filter(|name| read.iter().any(|run| value_of(run, name).is_some())).collect();
     let mut out = String::new();
     for (place, (name, of)) in values.iter().take(MAX_LABELS).enumerate() {
         let mut heads = vec![words("value", "Of the label"), numbers("recordings", "With it")];
-        heads.extend(metrics.iter().map(|metric| numbers(metric, "The median of these recordings")));
+        heads.extend(metrics.iter().map(|metric| {
+            numbers(
+                definition_of(metric).ok().flatten().map_or(metric, |of| of.title.as_str()),
+                "The median of these recordings",
+            )
+        }));
         let mut table = Table::new(format!("label-{place}-table"), &heads);
         for (value, runs) in of {
             let mut cells = vec![Cell::text(value), Cell::count(runs.len() as u64)];
@@ -286,7 +288,7 @@ fn recordings(all: &[Run], found: &Found) -> String {
         let mut of: Vec<&(String, String, f64)> = found.get(&run.trace_id).into_iter().flatten().collect();
         of.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
         let warnings = of.iter().filter(|(_, verdict, _)| verdict == "warning").count();
-        let rules: Vec<String> = of.iter().take(3).map(|(rule, ..)| rule.replace('_', " ")).collect();
+        let rules: Vec<&str> = of.iter().take(3).map(|(rule, ..)| rule_title(rule)).collect();
     } {
         words("recording", "Its name in the dataset") => Cell::text(cut(&run.trace_id, 200)),
         words("start", "When it began") => Cell::optional(is_known(&run.start).then(|| moment(&run.start)).as_deref()),

@@ -17,6 +17,7 @@ use crate::counters::counters;
 use crate::document::{Parts, document, note};
 use crate::facts::{Facts, figures, findings, losses};
 use crate::flame::Flame;
+use crate::generations::generations;
 use crate::heap_map::HeapMap;
 use crate::opened::opened;
 use crate::packed::element;
@@ -26,14 +27,13 @@ use crate::retained::retained;
 use crate::selection::{Item, Panel, Selection};
 use crate::sites;
 use crate::subjects::{self, BytesByType, STACKS, Subject};
-use crate::survival::fragmentation;
 use crate::tasks::tasks;
 use crate::threads::{Lanes, threads};
 use crate::timeline::{Charted, Series, Shown, Timeline};
 use crate::tree::{Packed, Room};
 
 /// The tables that a page is made of.
-pub const TABLES: [&str; 44] = [
+pub const TABLES: [&str; 48] = [
     "trace",
     "trace_label",
     "process",
@@ -52,6 +52,9 @@ pub const TABLES: [&str; 44] = [
     "gc_moved_range",
     "gc_cohort",
     "gc_root",
+    "gc_finalizable",
+    "gc_tuning",
+    "gc_allocation_wait",
     "gc_weak_element",
     "heap_object",
     "heap_reference",
@@ -77,6 +80,7 @@ pub const TABLES: [&str; 44] = [
     "callsite",
     "frame",
     "managed_module",
+    "assembly",
     "diagnostic",
 ];
 
@@ -133,6 +137,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
             What::Contention => Some(sites::locks(recording, &mut panel, end_ns)?),
             What::Wait => Some(sites::waits(recording, &mut panel, end_ns)?),
             What::Jit => Some(sites::compiled(recording, &mut panel, end_ns)?),
+            What::Gen2Deaths if profile.is_some() => Some(subjects::deaths(recording, &mut panel, end_ns)?),
             _ => None,
         };
         match (&lives, profile.as_ref().filter(|_| subject.is_none())) {
@@ -159,7 +164,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     let subject_of = |what: What| found.iter().find(|(of, subject)| *of == what && subject.rows > 0).map(|(_, of)| of);
     let pool = pool(recording)?;
     let threads = threads(recording, &labels, end_ns)?;
-    let lanes = Lanes::read(recording, &mut selection, end_ns)?;
+    let (lanes, handlers) = Lanes::read(recording, &mut selection, end_ns)?;
     let map = HeapMap::read(recording, &collections)?;
     let mut series: Vec<Charted<'_>> = Vec::new();
     let of_collections = Series::of_collections(&collections, end_ns);
@@ -174,6 +179,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
         (What::Contention, "locks", "Waits for locks", Shown::Time),
         (What::Wait, "waits", "Other waits", Shown::Time),
         (What::Jit, "jit", "Compiling", Shown::Time),
+        (What::Gen2Deaths, "deaths", "Died in gen 2", Shown::ByteRate),
     ];
     series.extend(
         names
@@ -208,13 +214,13 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     parts.add_or(
         "collections",
         "Collections",
-        collections_part(recording, &collections)?,
+        collections_part(recording, &collections, end_ns)?,
         "No collections are recorded. <code>tracequet collect --for gc</code> records them.",
     );
     parts.add_data("stacks", &stacks_data);
     parts.add_data("timeline", &selection.packed(&labels, &collections.pauses)?);
     let mut map_data = String::new();
-    let heap = map.as_ref().map(|map| heap_part(recording, map, &collections, end_ns, &mut map_data)).transpose()?;
+    let heap = map.as_ref().map(|map| heap_part(map, &collections, &mut map_data)).transpose()?;
     parts.add_or(
         "heap",
         "Heap map",
@@ -243,9 +249,15 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
         "No allocations are recorded. <code>tracequet collect --for allocations</code> records them.",
     );
     parts.add_or(
+        "deaths",
+        "Died in gen 2",
+        subject_of(What::Gen2Deaths).map(subject),
+        "What died in gen 2 is not recorded. <code>tracequet collect --for lifetimes</code> records it.",
+    );
+    parts.add_or(
         "requests",
-        "Requests",
-        requests.map(|requests| requests.html),
+        if requests.is_some() { "Requests" } else { "What workers ran" },
+        requests.map(|requests| requests.html).or(handlers),
         "No requests are recorded. <code>tracequet collect --for requests</code> records them.",
     );
     parts.add_or(
@@ -307,7 +319,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     let found = followed(recording)?;
     parts.in_order(&led_to(&found));
     // Findings lead to what is in the page.
-    let found = findings(found, &parts, &facts.name);
+    let found = findings(recording, found, &parts, &facts.name)?;
     let mut all = Parts::default();
     if !verdict.is_empty() {
         all.add("verdict", "Check", format!("<pre>{}</pre>\n", verdict_lines(verdict)));
@@ -345,7 +357,7 @@ pub(crate) fn stacks_table(recording: &Recording<'_>, what: What) -> Option<&'st
         What::Wait => "wait",
         What::Jit => "method_compilation",
         What::Blocked => "thread_time",
-        What::Survivors | What::Live => "allocation_lifetime",
+        What::Survivors | What::Gen2Deaths | What::Live => "allocation_lifetime",
         _ => "contention",
     };
     let has = |name: &str| recording.tables().any(|table| table.name == name);
@@ -501,22 +513,17 @@ fn timeline_part(timeline: &Timeline<'_>) -> Option<String> {
     Some(out)
 }
 
-fn collections_part(recording: &Recording<'_>, collections: &Collections) -> Result<Option<String>> {
+fn collections_part(recording: &Recording<'_>, collections: &Collections, end_ns: i64) -> Result<Option<String>> {
     if collections.all.is_empty() {
         return Ok(None);
     }
     let (table, about) = collections.table();
     let opened = opened(recording, collections)?.unwrap_or_default();
-    Ok(Some(format!("{}{table}{opened}", note(&about))))
+    let generations = generations(recording, collections, end_ns)?;
+    Ok(Some(format!("{}{table}{generations}{opened}", note(&about))))
 }
 
-fn heap_part(
-    recording: &Recording<'_>,
-    map: &HeapMap,
-    collections: &Collections,
-    end_ns: i64,
-    data: &mut String,
-) -> Result<String> {
+fn heap_part(map: &HeapMap, collections: &Collections, data: &mut String) -> Result<String> {
     data.push_str(&element("heap-map", &map.packed()?));
     let mut words = map.note();
     if let Some((ranges, of)) = map.followed(collections)? {
@@ -525,10 +532,9 @@ fn heap_part(
         words += &of;
     }
     Ok(format!(
-        "{}{}<div class=\"map\" data-map=\"heap-map\"></div>\n{}<details><summary>What became of the bytes</summary>\n{}</details>\n",
+        "{}{}<div class=\"map\" data-map=\"heap-map\"></div>\n<details><summary>What became of the bytes</summary>\n{}</details>\n",
         whose(collections, "The map is that", ""),
         note(&words),
-        fragmentation(recording, collections, end_ns)?,
         map.table()
     ))
 }

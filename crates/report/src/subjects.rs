@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tracequet_analyze::lifetime::lifetimes;
 use tracequet_analyze::present::cut;
 use tracequet_analyze::profile::What;
 use tracequet_analyze::subjects::allocations::{self, Allocation, SOURCES};
@@ -208,6 +209,54 @@ struct Thrown {
     message: String,
 }
 
+/// Followed objects that died in generation 2, or among large or pinned objects, by type and by the own method that made them. Their time
+/// is that of the collection that found them dead.
+pub(crate) fn deaths(recording: &Recording<'_>, panel: &mut Panel<'_>, end_ns: i64) -> Result<Subject> {
+    let names = type_names(recording, true)?;
+    let mut groups: Groups<Allocated> = Groups::new();
+    let mut over_time = Series::new(end_ns, &[("g2", "died")]);
+    let (mut owners, mut rows) = (Owners::of(panel.profile), 0u64);
+    lifetimes(recording, |lifetime| {
+        let (sample, Some(dead_ns)) = (lifetime.sample, lifetime.life.dead_ns) else { return Ok(()) };
+        if !lifetime.life.died_old() {
+            return Ok(());
+        }
+        rows += 1;
+        let unknown = format!("type {:x}", sample.type_id);
+        let name = names.get(&(sample.process_id, sample.type_id)).unwrap_or(&unknown);
+        let (bytes, objects) = (lifetime.bytes(), lifetime.objects());
+        let sum = groups.of([name.as_str(), owners.name(sample.callsite_id)]);
+        sum.samples += 1;
+        add(&mut sum.bytes, bytes);
+        sum.objects = objects.map(|objects| sum.objects.unwrap_or_default() + objects).or(sum.objects);
+        over_time.add(0, dead_ns, bytes.unwrap_or_default());
+        panel.add(Item {
+            thread: (sample.process_id, sample.thread_id),
+            ts_ns: dead_ns,
+            callsite: sample.callsite_id,
+            group: groups.last,
+            count: 1,
+            amount: bytes,
+            more: objects.unwrap_or_default(),
+        });
+        Ok(())
+    })?;
+    let Largest { rows: largest, of, lines } = groups.largest(|sum| sum.bytes.unwrap_or_default());
+    let table = table!("deaths-table", &largest, |(names, sum)| {
+        let name = |place: usize| Cell::optional(names.get(place).map(String::as_str));
+    } {
+        words("type", "Of the objects") => name(0),
+        words("made in", "The user's own method that allocated them; empty without one on the stack") => name(1),
+        numbers("bytes", "That the samples stand for") => Cell::size(sum.bytes),
+        numbers("objects", "That the samples stand for") => Cell::count(sum.objects.map(|objects| objects.round() as u64)),
+        numbers("samples", "Objects that were followed") => Cell::count(sum.samples),
+    });
+    let kinds = ["type by what made it", "types by what made them"];
+    let note = rows_note(largest.len(), of, kinds, "the most bytes")
+        + " They lived long enough to come into generation 2, and died there: only full collections find that. Their time is that of the collection that found them dead.";
+    Ok(Subject { table: table.html("Died in generation 2"), note, rows, over_time, lines })
+}
+
 /// Exceptions by type, by the method that caught them, and by the user's own method that threw them.
 pub(crate) fn exceptions(recording: &Recording<'_>, panel: &mut Panel<'_>, end_ns: i64) -> Result<Subject> {
     let mut groups: Groups<Thrown> = Groups::new();
@@ -289,7 +338,7 @@ pub(crate) fn modules(recording: &Recording<'_>) -> Result<(String, String, u64)
 }
 
 /// The kinds of stacks that flame graphs are drawn of.
-pub(crate) const STACKS: [(What, &str, &str); 9] = [
+pub(crate) const STACKS: [(What, &str, &str); 10] = [
     (What::Cpu, "cpu", "CPU"),
     (What::Allocation, "allocations", "Allocations"),
     (What::Exception, "exceptions", "Exceptions"),
@@ -298,6 +347,7 @@ pub(crate) const STACKS: [(What, &str, &str); 9] = [
     (What::Blocked, "blocked", "Blocked threads"),
     (What::Jit, "jit", "Compiled methods, by what needed them"),
     (What::Survivors, "survivors", "Allocations that survived their first collection"),
+    (What::Gen2Deaths, "deaths", "Allocations that died in gen 2, or among large or pinned objects"),
     (
         What::Live,
         "live",

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use tracequet_analyze::cohort::{self, CohortRow};
 use tracequet_analyze::collection::collects;
-use tracequet_analyze::subjects::heap::{Bytes, HeapGeneration};
 
 use crate::collections::Collections;
 use crate::prelude::*;
@@ -260,30 +259,4 @@ fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option
         "<div class=\"lanes\">\n{chart}</div>\n<details><summary>How long memory lives, as a table</summary>\n{}</details>\n",
         table.html("How long memory lives")
     )))
-}
-
-/// Free memory within the heap after each collection, and pinned memory that survived. Empty where no collection says so.
-pub(crate) fn fragmentation(recording: &Recording<'_>, collections: &Collections, end_ns: i64) -> Result<String> {
-    let mut sums: Map<u32, Bytes> = Map::default();
-    recording.each_recorded::<HeapGeneration<'_>>(|row| sums.entry(row.gc_id).or_default().add(&row))?;
-    let of = |take: &dyn Fn(&Bytes) -> f64| -> Vec<(i64, f64)> {
-        let point = |gc: &crate::collections::Collection| Some((gc.start_ns, take(sums.get(&gc.gc_id)?)));
-        collections.all.iter().filter_map(point).collect()
-    };
-    let most = |points: &[(i64, f64)]| points.iter().fold(0.0, |most: f64, (_, value)| most.max(*value));
-    let free = of(&|bytes| bytes.free_share() * 100.0);
-    if free.is_empty() {
-        return Ok(String::new());
-    }
-    let words = format!("of the heap after each collection, at most {}", share(most(&free) / 100.0));
-    let free =
-        Line { name: "Free within the heap".into(), words, unit: "%".into(), class: "g0", points: free, is_step: true };
-    let mut out = lines(&free.name, &free.words, end_ns, Some(100.0), std::slice::from_ref(&free), &[]);
-    let pinned = of(&|bytes| bytes.pinned as f64);
-    if most(&pinned) > 0.0 {
-        let words = format!("bytes that survived because they may not move, at most {}", size(most(&pinned) as u64));
-        out += &Line { name: "Pinned".into(), words, unit: "bytes".into(), class: "po", points: pinned, is_step: true }
-            .lane(end_ns);
-    }
-    Ok(format!("<div class=\"lanes\">\n{out}</div>{}\n", axis(end_ns)))
 }

@@ -10,6 +10,7 @@ use tracequet_dataset::read::Recording;
 use tracequet_trace::map::Map;
 
 use crate::document::{note, rows_note};
+use crate::handlers::Handlers;
 use crate::read::span;
 use crate::selection::{Item, NONE, Nodes, Rows, Selection, Thread};
 use crate::timeline::{BUCKETS, Line};
@@ -134,13 +135,14 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Adds what each thread did to a selection. Returns what to say of it, `None` where nothing says what threads did.
+    /// Adds what each thread did to a selection. Returns what to say of it, `None` where nothing says what threads did, and what workers of
+    /// the pool ran, as HTML.
     pub(crate) fn read(
         recording: &Recording<'_>,
         selection: &mut Selection,
         end_ns: i64,
-    ) -> Result<Option<&'static str>> {
-        let (mut lanes, mut reasons) = (Lanes::default(), Reasons::read(recording)?);
+    ) -> Result<(Option<&'static str>, Option<String>)> {
+        let (mut lanes, mut reasons, mut handlers) = (Lanes::default(), Reasons::read(recording)?, Handlers::default());
         let mut has_switches = false;
         recording.each_recorded::<ThreadTime<'_>>(|row| {
             has_switches = true;
@@ -157,11 +159,17 @@ impl Lanes {
         if !has_switches {
             recording.each_recorded::<Wait<'_>>(|row| {
                 let (thread, (reason, is_worker)) = ((row.process_id, row.thread_id), reasons.of(row.callsite_id));
-                selection.workers.extend(is_worker.then_some(thread));
+                if is_worker {
+                    selection.workers.insert(thread);
+                    handlers.wait(row.callsite_id, row.duration_ns);
+                }
                 let (does, ns) = (Does::Waits as u32 + reason as u32, until(row.start_ts_ns, row.end_ts_ns));
                 lanes.add(selection, thread, row.start_ts_ns, ns, does, end_ns);
             })?;
             recording.each_recorded::<LockWait<'_>>(|row| {
+                if reasons.of(row.callsite_id).1 {
+                    handlers.wait(row.callsite_id, row.duration_ns);
+                }
                 let (does, thread) = (Does::Waits as u32 + Reason::Lock as u32, (row.process_id, row.thread_id));
                 lanes.add(selection, thread, row.start_ts_ns, until(row.start_ts_ns, row.end_ts_ns), does, end_ns);
             })?;
@@ -174,7 +182,10 @@ impl Lanes {
         recording.each_recorded::<Sample<'_>>(|row| {
             let (thread, state) = ((row.process_id, row.thread_id), State::of(row.kind));
             let (reason, is_worker) = reasons.of(row.callsite_id);
-            selection.workers.extend(is_worker.then_some(thread));
+            if is_worker {
+                selection.workers.insert(thread);
+                handlers.sample(row.callsite_id, state == State::Running);
+            }
             let group = match state {
                 _ if has_switches => return,
                 State::Running => Does::Runs as u32,
@@ -186,7 +197,7 @@ impl Lanes {
             sampled.add_of(selection, Item { thread, ts_ns: row.ts_ns, group, count: 1, ..Item::default() }, NONE);
         })?;
         selection.add("sampled", sampled, &LINES)?;
-        let says = match (has_switches, has_times, has_samples) {
+        let says = Some(match (has_switches, has_times, has_samples) {
             (true, ..) => "What each thread did, by its switches: exact.",
             (_, true, true) => {
                 "What each thread did. Waits are those that the runtime reports, with their exact times. The rest is what samples of the runtime show: outside of managed code a thread nearly always waits, but native code may run."
@@ -197,9 +208,9 @@ impl Lanes {
             (_, false, true) => {
                 "What samples show of each thread: outside of managed code it nearly always waits, but native code may run. What for is what its call stack says."
             }
-            _ => return Ok(None),
-        };
-        Ok(Some(says))
+            _ => return Ok((None, None)),
+        });
+        Ok((says, handlers.html(&reasons)))
     }
 
     fn add(&mut self, selection: &mut Selection, thread: Thread, start_ns: i64, ns: u64, does: u32, end_ns: i64) {

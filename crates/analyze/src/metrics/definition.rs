@@ -15,6 +15,8 @@ use super::needs::{Missing, Need};
 pub struct Definition {
     /// Name, such as `gc.pause.p99`.
     pub name: String,
+    /// What a person reads in place of the name, such as `Longest pause`.
+    pub title: String,
     /// `ns`, `bytes`, `count`, `share`, `bytes/s`, or `value`.
     pub unit: String,
     /// Which way is good.

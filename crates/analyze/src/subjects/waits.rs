@@ -63,6 +63,14 @@ impl Waited {
         }
     }
 
+    /// Adds other waits.
+    pub fn join(&mut self, other: &Waited) {
+        self.count = self.count.saturating_add(other.count);
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+        self.not_ended = self.not_ended.saturating_add(other.not_ended);
+    }
+
     /// The time of those that ended, if any did.
     pub fn total(&self) -> Option<u64> {
         self.longest_ns.map(|_| self.total_ns)
@@ -209,6 +217,11 @@ impl Reasons {
     /// Reads the call stacks of a recording.
     pub fn read(recording: &Recording<'_>) -> Result<Reasons> {
         Ok(Reasons { sites: Sites::read(recording)?, known: Map::default() })
+    }
+
+    /// The own methods on the stack of a call site, the innermost first.
+    pub fn own_path(&self, callsite: u32) -> Vec<&str> {
+        self.sites.own_path(callsite)
     }
 
     /// The reason why a thread waits at a call site, and whether the thread is a worker of the thread pool.

@@ -1,5 +1,5 @@
 
-// A finding chooses its place and its time, and shows its rows below itself.
+// A finding chooses its place and its time. Where the page has no rows of its own, it shows those of its place below itself.
 
 // The shortest time with nine tenths of what a selection has of a kind; null where that is most of the recording.
 const busiest = (rows, selection) => {
@@ -39,11 +39,12 @@ const setUpFindings = () => {
       const head = table() && headsOf(table()).find(head => link.dataset.sort && head.textContent === link.dataset.sort);
       if (head && head.getAttribute('aria-sort') !== 'descending') head.querySelector('button').click();
     };
+    const rowsOfKind = target && kindOf(target.id);
+    const timeOfIts = place => rowsOfKind && !isEverything(place) ? busiest(rowsOfKind, place) : null;
     const choose = () => {
       const place = placeOf(link);
-      const rows = kindOf(target.id);
       sorted();
-      let time = rows && !isEverything(place) ? busiest(rows, place) : null;
+      let time = timeOfIts(place);
       // Without a method or a type it is the row that is first now: its time, with as much before and behind it.
       const first = isEverything(place) && link.dataset.sort ? table()?.tBodies[0].rows[0] : null;
       if (first?.dataset.t) {
@@ -53,6 +54,13 @@ const setUpFindings = () => {
       select({ ...place, time });
     };
     if (!target) continue;
+    // What it will show, in words; the page is there before.
+    setTimeout(() => {
+      const place = placeOf(link);
+      const [time, what] = [timeOfIts(place), ['route', 'type', 'method'].filter(name => place[name] !== null).join(' and ')];
+      const title = target.querySelector('h2, h3')?.textContent ?? target.closest('section').querySelector('h2').textContent;
+      link.after(make('span', { class: 'step' }, ` shows ${title}${what ? ` of this ${what}` : ''}${time ? ', ' + wordsOf.time(time) : ''}`));
+    });
     link.addEventListener('click', event => {
       event.preventDefault();
       choose();
@@ -62,8 +70,10 @@ const setUpFindings = () => {
       address(target.id, 'replace');
       target.scrollIntoView();
     });
+    if (link.closest('li').querySelector('details.rows')) continue;
+    // Without rows of its own a finding has those of what it shows.
     const rows = /** @type {HTMLDetailsElement} */ (make('details', { class: 'rows' }));
-    rows.append(make('summary', {}, 'Its rows'));
+    rows.append(make('summary', {}, 'Rows of what it shows'));
     link.closest('li').append(rows);
     rows.addEventListener('toggle', () => {
       rows.querySelectorAll('.scroll, .note').forEach(each => each.remove());

@@ -17,7 +17,7 @@ const headsOf = table => [...table.tHead.rows[0].cells];
 const headOf = (table, name) => headsOf(table).findIndex(head => head.textContent.trim() === name);
 
 // Columns whose texts can be chosen.
-const CHOICES = { type: 'type', route: 'route', method: 'method', 'method or function': 'method', 'waits in': 'method', 'thrown in': 'method', 'needed by': 'method', 'own method': 'method' };
+const CHOICES = { type: 'type', route: 'route', method: 'method', 'method or function': 'method', 'waits in': 'method', 'thrown in': 'method', 'needed by': 'method', 'own method': 'method', 'made in': 'method', 'begins in': 'method', calls: 'method' };
 // A cell whose text can be chosen by a click.
 const choosable = (cell, what) => {
   const text = cell.textContent;
@@ -30,9 +30,9 @@ const choosable = (cell, what) => {
 };
 // A kind of rows says what can be chosen by its table.
 const CHOOSES = [['allocations-table', 'type'], ['exceptions-table', 'type'], ['exceptions-table', 'thrown in'], ['requests-table', 'route'], ['slowest-table', 'route'],
-  ['locks-table', 'waits in'], ['waits-table', 'waits in'], ['jit-table', 'needed by']];
+  ['deaths-table', 'type'], ['deaths-table', 'made in'], ['handlers-table', 'begins in'], ['handlers-table', 'calls'], ['locks-table', 'waits in'], ['waits-table', 'waits in'], ['jit-table', 'needed by']];
 const isChoosable = (table, head) => CHOOSES.some(([id, name]) => id === table.id && name === head) || head === 'method or function' && /^stacks-/.test(table.id)
-  || head === 'own method' && /^request-/.test(table.id);
+  || head === 'own method' && /^(request|finding)-/.test(table.id) || head === 'type' && /^finding-/.test(table.id);
 
 const sortBy = (table, place) => {
   const [body, head] = [table.tBodies[0], headsOf(table)[place]];
@@ -90,7 +90,7 @@ const setUpTable = table => {
 // What the columns of tables of rows are: the number of things, their amount, the longest, the first, another amount, or a percentile.
 const MEASURES = { bytes: 'amount', objects: 'more', samples: 'things', thrown: 'things', 'first s': 'first', waits: 'things', waited: 'amount', longest: 'longest', times: 'things', took: 'amount',
   requests: 'things', failed: 'more', median: 50, '95 %': 95, '99 %': 99, together: 'amount' };
-const AMOUNTS = { allocations: size, exceptions: whole, locks: duration, waits: duration, jit: duration, requests: duration };
+const AMOUNTS = { allocations: size, deaths: size, exceptions: whole, locks: duration, waits: duration, jit: duration, requests: duration };
 
 // The sums of each line of a table over the rows that are shown.
 const lineSums = (rows, selection) => {
@@ -147,7 +147,7 @@ const tableOfKind = (kind, rows) => {
     });
     const all = sums ? [...sums.values()].reduce((all, sum) => all + sum.things, 0) : 0;
     const rest = sums?.get(NO_LINE)?.things ?? 0;
-    say.textContent = isPart ? `${whole(all)} ${kind === 'jit' ? 'methods compiled' : kind === 'allocations' ? 'samples' : kind === 'locks' ? 'waits for locks' : kind}${aboutPart(rows, selection)}${rest ? `; ${whole(rest)} of them are in no line of the table` : ''}` : '';
+    say.textContent = isPart ? `${whole(all)} ${kind === 'jit' ? 'methods compiled' : ['allocations', 'deaths'].includes(kind) ? 'samples' : kind === 'locks' ? 'waits for locks' : kind}${aboutPart(rows, selection)}${rest ? `; ${whole(rest)} of them are in no line of the table` : ''}` : '';
     say.dataset.things = String(all);
     const sorted = heads.findIndex(head => head.hasAttribute('aria-sort'));
     if (sorted >= 0) sortBy(table, sorted);
