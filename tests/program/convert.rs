@@ -389,3 +389,79 @@ fn a_process_counts_all_of_its_events() {
         assert_eq!(counts.iter().sum::<u64>(), dataset.summary.inputs[0].events, "{name}");
     }
 }
+
+/// A session of Visual Studio as DiagnosticsHub packs it: resources by their ids, and metadata that names them.
+#[test]
+fn the_recordings_of_a_diagsession_are_converted() {
+    let folder = tempfile::tempdir().unwrap();
+    let packed = |name: &str, files: &[(&str, &str)]| {
+        let path = folder.path().join(name);
+        let mut zip = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+        let mut resources = String::new();
+        let mut file = |name: &str, bytes: &[u8]| {
+            zip.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+            std::io::Write::write_all(&mut zip, bytes).unwrap();
+        };
+        for (resource, of) in files {
+            file(resource, &std::fs::read(sample(of)).unwrap());
+            let (prefix, name) = resource.split_once('/').unwrap();
+            resources += &format!("<Resource Name=\"{name}\" ResourcePackageUriPrefix=\"{prefix}\"/>");
+        }
+        let head = "<Package xmlns=\"urn:diagnosticshub-package-metadata-2-1\"><Content>";
+        file("metadata.xml", format!("{head}{resources}</Content></Package>").as_bytes());
+        file("[Content_Types].xml", b"<Types/>");
+        zip.finish().unwrap();
+        path
+    };
+    let out = folder.path().join("out");
+    let converted = |session: &Path| -> Vec<String> {
+        let arguments = ["convert", session.to_str().unwrap(), "--overwrite", "-o", out.to_str().unwrap()];
+        let output = tracequet(&arguments);
+        assert!(matches!(code(&output), 0 | 2), "{}", text(&output.stderr));
+        Dataset::open_paths(&out)
+    };
+    // Of the .NET Object Allocation tool: one recording, beside what is none.
+    let one =
+        packed("alloc.diagsession", &[("2C1A/dotnetalloc.nettrace", "events.nettrace"), ("9F00/app.pdb", "Churn.pdb")]);
+    assert_eq!(converted(&one), [one.to_str().unwrap()]);
+    // Of several tools.
+    let several = packed(
+        "Report20261127-2010.diagsession",
+        &[
+            ("1F6D/sc.user_aux.etl", "clr.etl"),
+            ("2C1A/app.nettrace", "events.nettrace"),
+            ("33E0/1.gcdump", "heap-10.gcdump"),
+        ],
+    );
+    let name = |entry: &str| format!("{}/{entry}", several.display());
+    let expected = [name("1F6D/sc.user_aux.etl"), name("2C1A/app.nettrace"), name("33E0/1.gcdump")];
+    assert_eq!(converted(&several), expected);
+    // dotnet-monitor packs a dump of the process, which is no recording.
+    let dump = packed("dump.diagsession", &[("77B6/core_1", "Churn.pdb")]);
+    let refused = tracequet(&["convert", dump.to_str().unwrap(), "-o", folder.path().join("none").to_str().unwrap()]);
+    assert!(code(&refused) != 0 && text(&refused.stderr).contains("no .nettrace"), "{}", text(&refused.stderr));
+}
+
+/// BenchmarkDotNet names a recording after the benchmark with its parameters, which may be any text.
+#[test]
+fn a_name_may_have_quotes_and_what_patterns_are_made_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = "Shop.Bench.Md5(N_ 1000, Key_ 'a*b' [c]?)-20261127-201000.nettrace";
+    let name = if cfg!(windows) {
+        name.replace(['*', '?'], "_")
+    } else {
+        name.replace("_ ", ": ").replace("'a*b'", "\"a*b\"")
+    };
+    let path = folder.path().join(&name);
+    std::fs::copy(sample("gc-churn.nettrace"), &path).unwrap();
+    // Beside it is one that the name would fit as a pattern.
+    std::fs::copy(sample("stacks.nettrace"), folder.path().join(name.replace('*', "xyz"))).unwrap();
+    let out = folder.path().join("out");
+    let output = tracequet(&["convert", path.to_str().unwrap(), "-o", out.to_str().unwrap()]);
+    assert_eq!(code(&output), 0, "{}", text(&output.stderr));
+    assert_eq!(Dataset::open_paths(&out), [path.to_str().unwrap()]);
+    let opened = tracequet::dataset::read::Dataset::open(&out).unwrap();
+    let key = &opened.recordings()[0].trace_id;
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    assert!(key.chars().all(is_plain) && key.starts_with("Shop.Bench.Md5_N_"), "{key}");
+}

@@ -83,6 +83,14 @@ impl Dataset {
         self.directory.path().join("out")
     }
 
+    /// The recordings of a dataset, in the order of their names.
+    pub fn open_paths(path: &Path) -> Vec<String> {
+        let opened = tracequet::dataset::read::Dataset::open(path).unwrap();
+        let mut all: Vec<String> = opened.recordings().iter().map(|of| of.path.display().to_string()).collect();
+        all.sort();
+        all
+    }
+
     /// All rows of a table.
     pub fn table(&self, name: &str) -> Table {
         Table::open(&self.path().join(format!("{name}.parquet")))

@@ -66,13 +66,18 @@ pub const FREQUENCY: i64 = 10_000_000;
 impl Writer {
     /// Begins a recording: magic and header.
     pub fn new(form: Form) -> Writer {
+        Writer::with_pointers(form, 8)
+    }
+
+    /// Of a process with pointers of so many bytes.
+    pub fn with_pointers(form: Form, pointer_size: u32) -> Writer {
         let mut header = Vec::new();
         for part in [2026u16, 11, 5, 20, 18, 12, 29, 912] {
             header.extend(part.to_le_bytes());
         }
         header.extend(0i64.to_le_bytes());
         header.extend(FREQUENCY.to_le_bytes());
-        header.extend(8u32.to_le_bytes());
+        header.extend(pointer_size.to_le_bytes());
         let mut writer = Writer { form, bytes: b"Nettrace".to_vec() };
         match form {
             Form::V4 => {

@@ -10,6 +10,7 @@ mod known;
 pub mod lines;
 mod linux_switches;
 mod measures;
+mod mono;
 #[cfg(target_os = "linux")]
 mod native_symbols;
 pub mod queries;

@@ -136,6 +136,7 @@ trackers! {
     allocations: gc::allocations::Allocations,
     traced_objects: gc::traced_objects::TracedObjects,
     profiler_events: gc::profiler_events::ProfilerEvents,
+    mono: gc::mono::Mono,
     types: code::bulk_types::BulkTypes,
     methods: code::methods::Methods,
     il_maps: code::il_maps::IlMaps,
@@ -397,6 +398,6 @@ mod tests {
                 bulk += u32::from(declared);
             }
         }
-        assert_eq!(bulk, 12);
+        assert_eq!(bulk, 14);
     }
 }

@@ -74,7 +74,7 @@ impl Root {
                 };
                 format!("{kind}{}", id())
             }
-            other => format!("root ({other}){}", id()),
+            other => format!("root ({}){}", name.unwrap_or(other), id()),
         }
     }
 }

@@ -44,8 +44,13 @@ impl Types {
 
     /// A type of which only the name is known (from an allocation).
     pub fn named(&mut self, process: ProcessKey, type_id: u64, name: &str, sink: &mut impl FactSink) {
-        if type_id != 0 && self.is_new(process, type_id) {
-            sink.add(&Type { process_id: process.id, type_id, name, ..Type::default() });
+        self.found(process, &Type { process_id: process.id, type_id, name, ..Type::default() }, sink);
+    }
+
+    /// A type that is met, maybe again.
+    pub fn found(&mut self, process: ProcessKey, found: &Type<'_>, sink: &mut impl FactSink) {
+        if found.type_id != 0 && self.is_new(process, found.type_id) {
+            sink.add(found);
         }
     }
 

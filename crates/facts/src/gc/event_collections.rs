@@ -81,7 +81,7 @@ pub struct Trigger {
 /// The content of GCStart.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Start {
-    /// The runtime's count.
+    /// The runtime's count; 0 where it has none.
     pub number: u32,
     /// Condemned generation; version 0 of the event does not say.
     pub generation: Option<u8>,
@@ -135,6 +135,7 @@ impl EventGcTracker {
         if let Some(open) = self.all.open.last_mut()
             && open.started
             && open.row.gc_number == start.number
+            && start.number != 0
         {
             open.row.generation = start.generation.or(open.row.generation);
             open.row.kind = start.kind.or(open.row.kind);
@@ -299,6 +300,11 @@ impl EventGcTracker {
     pub fn marking_since(&self) -> Option<i64> {
         let open = self.all.open.last().filter(|open| open.started && !open.row.touches_gap)?;
         Some(open.row.start_ts_ns)
+    }
+
+    /// Whether a collection is open.
+    pub fn is_collecting(&self) -> bool {
+        !self.all.open.is_empty()
     }
 
     /// Whether the innermost open collection is one in the background, in which others may run.

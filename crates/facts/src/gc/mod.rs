@@ -19,6 +19,7 @@ pub mod last_sizes;
 pub mod lengths;
 pub mod marks;
 pub mod moment;
+pub mod mono;
 pub mod pauses;
 pub mod profiled;
 pub mod profiler;

@@ -22,6 +22,9 @@ pub fn known(head: &[u8]) -> Option<(&'static str, &'static str)> {
         _ if head.starts_with(b"\x7FELF") && word(16) == Some(4) => ("a core dump", DUMP),
         _ if head.starts_with(b"\xCF\xFA\xED\xFE") && word(12) == Some(4) => ("a core dump of macOS", DUMP),
         _ if head.starts_with(b"\x7FELF") || head.starts_with(b"MZ") => ("a program or a library", RECORDING),
+        _ if head.starts_with(b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1") => {
+            ("a .diagsession as Visual Studio wrote it before 2017 (a compound file of OLE)", OLD_SESSION)
+        }
         _ if head.starts_with(b"PAR1") => ("a Parquet file", TABLE),
         _ if head.starts_with(b"ARROW1") => ("an Arrow file", TABLE),
         _ if text.starts_with(b"{") && contains(b"speedscope") => ("a profile of speedscope (JSON)", MADE_OF),
@@ -33,6 +36,7 @@ pub fn known(head: &[u8]) -> Option<(&'static str, &'static str)> {
 
 const RECORDING: &str = "a recording: .nettrace, .netperf, .etl, .gcdump or .corprof";
 const DUMP: &str = "a recording, or a heap dump of dotnet-gcdump (.gcdump); `dotnet-dump analyze` reads this";
+const OLD_SESSION: &str = "a .diagsession that is a .zip, or the .etl in it: Visual Studio saves it anew";
 const TABLE: &str = "a recording; of a dataset give its directory";
 const MADE_OF: &str = "the .nettrace that it was made of";
 
@@ -45,7 +49,7 @@ mod tests {
         let mut etlx = b"\x14\0\0\0!FastSerialization.1\x05\x05\x01\x4A\0\0\0\x4A\0\0\0\x2B\0\0\0".to_vec();
         etlx.extend(b"Microsoft.Diagnostics.Tracing.Etlx.TraceLog\x06");
         let elf = |kind: u8| [&b"\x7FELF\x02\x01\x01"[..], &[0; 9], &[kind, 0]].concat();
-        let cases: [(&[u8], &str); 15] = [
+        let cases: [(&[u8], &str); 16] = [
             (&etlx, ".etlx"),
             (b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a", "Git LFS"),
             (b"PERFILE2h\0\0\0", "perf.data"),
@@ -54,6 +58,7 @@ mod tests {
             (&elf(3), "a program"),
             (b"\xCF\xFA\xED\xFE\x07\0\0\x01\x03\0\0\0\x04\0\0\0", "macOS"),
             (b"MZ\x90\0", "a program"),
+            (b"\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1\0\0", ".diagsession"),
             (b"PAR1\x15", "Parquet"),
             (b"ARROW1\0\0", "Arrow"),
             (b"{\"exporter\": \"speedscope@1.3.2\", ", "speedscope"),
