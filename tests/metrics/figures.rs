@@ -32,7 +32,12 @@ fn written_down(name: &str) -> BTreeMap<String, Vec<f64>> {
 }
 
 fn figures(name: &str) -> BTreeMap<String, Value> {
-    let stats = run(&["stats", recording(name).to_str().unwrap(), "--json"]);
+    figures_of(&recording(name))
+}
+
+/// The figures of a recording by name.
+fn figures_of(recording: &Path) -> BTreeMap<String, Value> {
+    let stats = run(&["stats", recording.to_str().unwrap(), "--json"]);
     assert_eq!(stats.code, Some(0), "{}", stats.err);
     let all: Value = serde_json::from_str(&stats.out).unwrap();
     let metrics = all[0]["metrics"].as_array().unwrap().iter();
@@ -129,4 +134,51 @@ fn a_pool_that_is_starved_shows_and_one_that_is_not_does_not() {
         goal = now;
     }
     assert_eq!(starved, added as f64);
+}
+
+/// Jobs of a worker, each a span with one within it: the program says which lie in no other one, and which failed.
+#[test]
+fn the_work_of_a_worker_is_its_requests() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/spans");
+    let (recording, truth) = (samples.join("spans.nettrace.zst"), samples.join("spans.truth.jsonl"));
+    let said = std::fs::read_to_string(truth).unwrap();
+    let said: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let roots = said.iter().filter(|line| line["what"] == "span" && line["parent"].is_null());
+    let roots: Vec<&str> = roots.map(|line| line["span"].as_str().unwrap()).collect();
+    let failed = said.iter().filter(|line| line["what"] == "log" && line["level"] == "error").count();
+    assert_eq!((roots.len(), failed), (6, 3));
+    let activities = Dataset::of(&recording).table("activity");
+    let (spans, durations) = (activities.texts("span_id"), activities.signed("duration_ns"));
+    let of_roots = spans.iter().zip(&durations).filter(|(span, _)| roots.contains(&span.as_str()));
+    let mut durations: Vec<i64> = of_roots.map(|(_, duration)| duration.unwrap()).collect();
+    durations.sort_unstable();
+    let found = figures_of(&recording);
+    assert_eq!(value(&found, "request.server.count"), Some(roots.len() as f64));
+    assert_eq!(value(&found, "request.server.p50"), Some(durations[2] as f64));
+    assert_eq!(value(&found, "request.server.p99"), Some(durations[5] as f64));
+    assert_eq!(value(&found, "request.server.failed.count"), Some(failed as f64));
+    assert_eq!(found["request.server.count"]["source"], "(spans)");
+    assert!(found.keys().all(|name| !name.contains("(spans)")) && found.contains_key("activity.count[Shop.Queue/job]"));
+    // They gate a build, and stand in a comparison.
+    let folder = tempfile::tempdir().unwrap();
+    let rules = folder.path().join("perf.toml");
+    let path = recording.to_str().unwrap();
+    for (rule, code) in [("request.server.count >= 6", 0), ("request.server.failed.count <= 2", 3)] {
+        std::fs::write(&rules, format!("rules = ['{rule}']")).unwrap();
+        let checked = run(&["check", path, "--rules", rules.to_str().unwrap()]);
+        assert_eq!(checked.code, Some(code), "{rule}: {}{}", checked.out, checked.err);
+    }
+    let compared = run(&["diff", path, path, "--format", "json"]);
+    assert!(compared.out.contains("request.server.p99"), "{}{}", compared.out, compared.err);
+}
+
+/// Programs with an ActivitySource: five works with one within each, forty by eight tasks, and three.
+#[test]
+fn spans_without_ids_of_tasks_are_requests() {
+    let test = "spans_without_ids_of_tasks_are_requests";
+    let Some(shared) = crate::support::expected::shared_folder(test, "fourth") else { return };
+    for (name, expected) in [("sources/act", 5.0), ("sources/act2", 40.0), ("right/act-noids", 3.0)] {
+        let found = figures_of(&shared.join(name).with_extension("nettrace"));
+        assert_eq!(value(&found, "request.server.count"), Some(expected), "{name}");
+    }
 }

@@ -85,6 +85,7 @@ fn duckdb_computes_the_same_figures() {
     arguments.extend(samples.map(|sample| format!("samples/{sample}.nettrace")));
     // It counts the objects of each type, and says nothing of their bytes.
     arguments.push("samples/callbacks.corprof".into());
+    arguments.push("samples/spans/spans.nettrace.zst".into());
     let subjects = "samples/subjects.nettrace";
     if root().join(subjects).is_file() {
         arguments.push(subjects.into());

@@ -6,6 +6,7 @@ mod groups;
 mod leaves;
 mod names;
 mod needs;
+mod roots;
 mod rows;
 mod seen;
 mod types;
@@ -120,5 +121,5 @@ pub fn computed(recording: &Recording<'_>) -> Result<Vec<Metric>> {
             }
         }
     }
-    Ok(figures.finish())
+    figures.finish()
 }

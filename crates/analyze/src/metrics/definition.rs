@@ -7,6 +7,7 @@ use serde::Deserialize;
 use tracequet_dataset::error::{Error, Result};
 
 use super::needs::{Missing, Need};
+use super::roots::SPANS;
 
 /// The definition of a metric.
 #[derive(Clone, Debug, Deserialize)]
@@ -454,6 +455,14 @@ impl Definition {
         let sources = format!("['{}']", self.first_of.join("',\n    '"));
         let by = self.by.join(", ");
         let source = format!("concat_ws('/', {by})");
+        if self.first_of.iter().any(|source| source == SPANS) {
+            return format!(
+                "SELECT trace_id, {figure} AS figure, count({column}) AS observations\nFROM (SELECT *, end_ts_ns - start_ts_ns AS duration_ns,\n        \
+                 CASE WHEN list_contains({sources}, source) THEN source ELSE '{SPANS}' END AS reported_by\n    FROM requests WHERE side = 'server') r\n\
+                 GROUP BY trace_id, reported_by\n\
+                 QUALIFY row_number() OVER (PARTITION BY trace_id ORDER BY list_position({sources}, reported_by)) = 1"
+            );
+        }
         format!(
             "SELECT trace_id, {figure} AS figure, count({column}) AS observations\nFROM {table} r\n\
              WHERE list_contains({sources}, {source})\nGROUP BY trace_id, {by}\n\

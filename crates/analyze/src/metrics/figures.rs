@@ -9,6 +9,7 @@ use super::definition::{Definition, Metric, Owner, Take, definitions};
 use super::groups::{Groups, Texts};
 use super::leaves::Leaves;
 use super::needs::{self, Missing, Needs};
+use super::roots::{Roots, SPANS};
 use super::rows::Rows;
 use super::seen::{Kept, Seen};
 use super::types::TypeNames;
@@ -23,6 +24,7 @@ pub struct Figures {
     leaves: Leaves,
     needs: Needs,
     types: TypeNames,
+    roots: Roots,
     kept: Kept,
 }
 
@@ -134,7 +136,8 @@ impl Figures {
             tables.push(OfTable { name, is_there: false, has_rows: false, readings: Vec::new() });
         }
         let (needs, types) = (Needs::new(super::definition::needs()?), TypeNames::default());
-        Ok(Figures { tables, leaves: Leaves::default(), needs, types, kept: Kept::default() })
+        let (leaves, roots, kept) = (Leaves::default(), Roots::default(), Kept::default());
+        Ok(Figures { tables, leaves, needs, types, roots, kept })
     }
 
     /// The tables that figures are made of.
@@ -144,7 +147,8 @@ impl Figures {
 
     /// The columns of a table that figures are made of.
     pub fn columns(&self, table: &str) -> Vec<&'static str> {
-        let mut columns = [Leaves::columns(table), Needs::columns(table), TypeNames::columns(table)].concat();
+        let mut columns =
+            [Leaves::columns(table), Needs::columns(table), TypeNames::columns(table), Roots::columns(table)].concat();
         for reading in self.tables.iter().filter(|known| known.name == table).flat_map(|known| &known.readings) {
             for (_, definition) in &reading.takes {
                 columns.push(definition.table().1);
@@ -174,7 +178,8 @@ impl Figures {
 
     /// Sees rows of a table.
     pub fn add(&mut self, table: &str, batch: &RecordBatch) -> Result<()> {
-        let Figures { tables, leaves, needs, types, kept } = self;
+        let Figures { tables, leaves, needs, types, roots, kept } = self;
+        roots.add(table, batch)?;
         leaves.add(table, batch)?;
         needs.add(table, batch)?;
         types.add(table, batch)?;
@@ -184,8 +189,14 @@ impl Figures {
     }
 
     /// The figures, in the order of the definitions.
-    pub fn finish(self) -> Vec<Metric> {
-        let Figures { tables, leaves, needs, types, .. } = self;
+    pub fn finish(self) -> Result<Vec<Metric>> {
+        let Figures { mut tables, leaves, needs, types, roots, mut kept } = self;
+        if let Some(spans) = roots.rows()? {
+            let readings = tables.iter_mut().flat_map(|table| &mut table.readings);
+            let of_spans =
+                readings.filter(|reading| reading.takes.iter().any(|(_, of)| of.first_of.iter().any(|of| of == SPANS)));
+            of_spans.into_iter().try_for_each(|reading| look(reading, &spans, &mut kept))?;
+        }
         let is_there = |name: &str| tables.iter().any(|table| table.name == name && table.is_there);
         let has_leaves = Leaves::TABLES.iter().all(|name| is_there(name));
         let duration_ns = tables.iter().flat_map(|table| &table.readings).find_map(|reading| {
@@ -231,7 +242,7 @@ impl Figures {
             unsaid.for_each(|(_, metric)| metric.owner = Owner::Machine);
         }
         found.sort_by_key(|(place, _)| *place);
-        found.into_iter().map(|(_, metric)| metric).collect()
+        Ok(found.into_iter().map(|(_, metric)| metric).collect())
     }
 }
 
@@ -386,7 +397,7 @@ mod tests {
         ]);
         figures.add("type", &types).unwrap();
         rest.iter().for_each(|rows| figures.add("allocation", &allocations(rows)).unwrap());
-        let found = figures.finish().into_iter().filter(|metric| metric.name.starts_with("allocation."));
+        let found = figures.finish().unwrap().into_iter().filter(|metric| metric.name.starts_with("allocation."));
         // Without a duration there is no rate.
         let found = found.filter(|metric| metric.name != "allocation.rate");
         found.map(|metric| (metric.name, metric.value, metric.source)).collect()

@@ -8,6 +8,7 @@ use tracequet_trace::map::Map;
 
 use super::definition::{Definition, Metric, OfFrame, Owner, UNKNOWN};
 use super::leaves::Leaves;
+use super::roots::SPANS;
 use super::seen::Seen;
 use super::types::TypeNames;
 
@@ -170,7 +171,9 @@ impl Groups {
                 None => figure(None, &Seen::default()).into_iter().collect(),
             },
             Groups::Texts(texts) => {
-                let all = texts.all.iter().filter_map(|(text, seen)| figure(Some(text), seen)).collect();
+                // Spans that are requests are activities of their own name already.
+                let own = texts.all.iter().filter(|(text, _)| **text != *SPANS);
+                let all = own.filter_map(|(text, seen)| figure(Some(text), seen)).collect();
                 largest(definition, all)
             }
             Groups::Sites(_) => Vec::new(),

@@ -242,7 +242,7 @@ impl TableOutput {
     /// The rows of `metric`: all others are known by now.
     fn add_figures(&mut self, dataset: &mut dyn TableSink) -> Result<()> {
         let Some(figures) = self.figures.take() else { return Ok(()) };
-        for metric in figures.finish() {
+        for metric in figures.finish()? {
             let Some(definition) = definition_of(&metric.name)? else { continue };
             let (scope, process_id) = metric.owner.columns();
             self.tables.add(&fact::Metric {
