@@ -8,7 +8,10 @@ dotnet=$1 out=$2
 stage=/tmp/genaware-stage
 rm -rf "$stage" && mkdir -p "$stage" "$out"
 "$dotnet/csharp" "$stage/GenAware.dll" "$here/GenAware.cs"
-(cd "$stage" && DOTNET_ROOT=$dotnet DOTNET_gcConcurrent=0 DOTNET_GCGenAnalysisGen=1 DOTNET_GCGenAnalysisBytes=1000 \
-  DOTNET_GCGenAnalysisIndex=3 DOTNET_GCGenAnalysisTrace=1 "$dotnet/dotnet" GenAware.dll)
-zstd -q -19 -f "$stage"/gcgenaware.*.nettrace -o "$out/gcgenaware.nettrace.zst"
+for clean in "" -clean; do
+  (cd "$stage" && DOTNET_ROOT=$dotnet DOTNET_gcConcurrent=0 DOTNET_GCGenAnalysisGen=1 DOTNET_GCGenAnalysisBytes=1000 \
+    DOTNET_GCGenAnalysisIndex=3 DOTNET_GCGenAnalysisTrace=1 "$dotnet/dotnet" GenAware.dll $clean)
+  zstd -q -19 -f "$stage"/gcgenaware.*.nettrace -o "$out/gcgenaware$clean.nettrace.zst"
+  rm "$stage"/gcgenaware.*.nettrace
+done
 rm -rf "$stage"

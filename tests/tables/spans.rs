@@ -165,3 +165,24 @@ fn a_generational_aware_recording_is_complete_and_says_what_old_objects_hold() {
     let expected = "('Shop.Draft[]', 'Shop.Draft', 1, 5000, 5000, 160000, 5000)\n";
     assert_eq!(asked(&python, &dataset, query), expected, "the young list holds 100 more, and is young");
 }
+
+/// The old array holds them in one recording, a young list in the other.
+#[test]
+fn old_objects_that_hold_young_ones_are_found() {
+    let found = |name: &str| -> Value {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/genaware").join(name);
+        let said = run(&["explain", path.to_str().unwrap(), "--format", "json"]);
+        let all: Value = serde_json::from_str(&said.out).unwrap();
+        let findings = all[0]["findings"].as_array().unwrap();
+        findings.iter().find(|finding| finding["rule"] == "young_held_by_old").unwrap().clone()
+    };
+    let (held, clean) = (found("gcgenaware.nettrace.zst"), found("gcgenaware-clean.nettrace.zst"));
+    assert_eq!((&held["verdict"], &held["subject"]), (&json!("info"), &json!("Shop.Draft[]")), "{held:#}");
+    assert!(held["figure"].as_f64().unwrap() > 0.8, "{held:#}");
+    let sentence = held["sentence"].as_str().unwrap();
+    assert!(sentence.contains("One Shop.Draft[] holds 5,000 of them, held by "), "{sentence}");
+    assert!(sentence.ends_with(" > Shop.Draft[]."), "{sentence}");
+    assert!(held["next_step"].as_str().unwrap().starts_with("tracequet heap IN --object 0x"), "{held:#}");
+    assert_eq!(clean["verdict"], "fine", "{clean:#}");
+    assert!(clean["figure"].as_f64().unwrap() < 0.2, "{clean:#}");
+}

@@ -24,6 +24,7 @@ mod tests {
 }
 mod times;
 mod verdict;
+mod walks;
 mod windows;
 mod words;
 
@@ -142,6 +143,7 @@ pub fn followed(recording: &Recording<'_>) -> Result<Vec<Finding>> {
             Err(error) => return Err(error),
         }
     }
+    walks::judge_walks(recording, &mut found)?;
     holders::name_holders(recording, &mut found)?;
     Ok(found)
 }

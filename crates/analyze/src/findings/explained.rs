@@ -6,6 +6,7 @@ use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::{Dataset, Recording};
 
 use super::overview::{self, Overview};
+use super::walks;
 use super::{Finding, Findings, Input, TABLE, Verdict, followed, rule};
 use crate::heap;
 use crate::present::units::counted;
@@ -19,6 +20,7 @@ pub fn tables() -> Vec<&'static str> {
     let mut tables = Findings::tables();
     tables.extend([TABLE, "process"]);
     tables.extend(heap::TABLES);
+    tables.extend(walks::TABLES);
     tables.extend(overview::TABLES);
     tables.sort_unstable();
     tables.dedup();

@@ -9,7 +9,8 @@ pub(super) const RULE: Rule = Rule {
         through old ones.",
     measure: "Bytes that marking found alive from older generations, divided by all bytes that gen 0 and gen 1 GCs \
         marked. At least ten, and 10 MB. Where the pauses for such GCs take less than 2 % of the time it is fine, from \
-        10 % on a warning is possible.",
+        10 % on a warning is possible. Of a generational-aware recording `explain` takes the last walk of the heap: bytes of young objects that \
+        old ones point to, divided by those of all young ones. At least 1,000 objects; below 100 kB it is fine.",
     unit: "share",
     info: 0.50,
     warning: 0.80,
