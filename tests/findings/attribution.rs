@@ -185,6 +185,32 @@ fn an_event_source_that_lost_its_events_is_named() {
     assert!(messages.iter().any(|message| message.starts_with(refused)), "{messages:#?}");
 }
 
+/// What DiagnosticSource is asked for and does not understand, or was asked for before: the only trace of it are two of its messages.
+#[test]
+fn specifications_that_diagnostic_source_ignores_are_named() {
+    let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/habits/specs.nettrace.zst");
+    let ignored = "Microsoft-Diagnostics-DiagnosticSource: DiagnosticSource: Ignoring ";
+    let first = "filterAndPayloadSpec '[AS]Depot.Rates/-ParentRatioSampler(all)' because sampling ratio was invalid";
+    let second = "wildcard activity source filterAndPayloadSpec rule because a previous rule was defined";
+    let dataset = Dataset::of(&input);
+    let diagnostics = dataset.table("diagnostic");
+    let faults: Vec<String> = diagnostics
+        .texts("code")
+        .into_iter()
+        .zip(diagnostics.texts("message"))
+        .filter_map(|(code, message)| (code == "event_source_fault").then_some(message))
+        .collect();
+    assert_eq!(faults, [first, second].map(|said| format!("{ignored}{said}")));
+    let words_of =
+        |command: &str| output_of(&[command, input.to_str().unwrap()]).split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in [words_of("inspect"), words_of("explain")] {
+        assert!(said.contains(&format!("{ignored}{first}")), "{said}");
+    }
+    let explained = words_of("explain");
+    assert!(explained.contains("event_source_faults: EventSources could not write their events"), "{explained}");
+    assert!(explained.contains("and correct the `FilterAndPayloadSpecs` that is ignored"), "{explained}");
+}
+
 /// Wrappers of COM objects have names in brackets, as groups of roots have. The address of one is no part of its type.
 #[test]
 fn wrappers_of_com_are_types_of_a_heap_dump() {

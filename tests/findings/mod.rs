@@ -4,3 +4,4 @@ mod attribution;
 pub mod bugs;
 mod document;
 mod habits;
+mod parts;

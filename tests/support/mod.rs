@@ -19,6 +19,7 @@ pub mod imports;
 pub mod killed;
 #[cfg(target_os = "linux")]
 pub mod live;
+pub mod lossy;
 pub mod mutate;
 pub mod patience;
 pub mod program;

@@ -18,6 +18,23 @@ pub fn median(values: &[f64]) -> Option<f64> {
     sorted.get(middle.checked_sub(1)?).map(|lower| f64::midpoint(*lower, upper))
 }
 
+/// Standard deviations on each side of an interval that has the truth in it with a certainty of 95 %.
+const Z: f64 = 1.959_964;
+
+/// The lower end of the interval for a share that was seen in a number of observations (Wilson). 0 of none.
+pub fn least_share(share: f64, observations: u64) -> f64 {
+    let (n, z2) = ((observations as f64).max(f64::MIN_POSITIVE), Z * Z);
+    let half = Z * (share * (1.0 - share) / n + z2 / (4.0 * n * n)).max(0.0).sqrt();
+    ((share + z2 / (2.0 * n) - half) / (1.0 + z2 / n)).clamp(0.0, share.max(0.0))
+}
+
+/// The lower end of the interval for how often something comes by chance in a time (Poisson), as a part of how often it came. Wilson and
+/// Hilferty: 0.013 of 1, 0.27 of 4, 0.48 of 10.
+pub fn least_part(count: u64) -> f64 {
+    let n = (count as f64).max(f64::MIN_POSITIVE);
+    (1.0 - 1.0 / (9.0 * n) - Z / (3.0 * n.sqrt())).max(0.0).powi(3)
+}
+
 /// Whether `a` runs on one side and `b` on the other can show a difference at all: four on each side, or more on one where there are fewer on the
 /// other.
 pub fn can_tell(a: usize, b: usize) -> bool {
@@ -267,6 +284,22 @@ mod tests {
     }
 
     /// By the tables of Hollander and Wolfe (Nonparametric Statistical Methods, table A.6), that is by counting.
+    /// Against the exact intervals (Clopper and Pearson, Garwood).
+    #[test]
+    fn few_observations_have_wide_intervals() {
+        for (part, all, least) in [(4, 4, 0.40), (9, 10, 0.555), (35, 40, 0.732), (90, 100, 0.824), (1, 3, 0.008)] {
+            let found = least_share(f64::from(part) / f64::from(all), all as u64);
+            assert!(
+                (found - least).abs() < 0.12 && found <= f64::from(part) / f64::from(all),
+                "{part} of {all}: {found}"
+            );
+        }
+        for (count, least) in [(1u64, 0.025), (3, 0.206), (4, 0.272), (10, 0.480), (100, 0.814)] {
+            assert!((least_part(count) - least).abs() < 0.015, "{count}: {}", least_part(count));
+        }
+        assert_eq!((least_share(0.0, 0), least_share(1.0, 0), least_part(0)), (0.0, 0.0, 0.0));
+    }
+
     #[test]
     fn the_interval_of_a_shift_is_that_of_the_test() {
         // 4 and 4: one way of 70 lies outside on each side; 5 and 5: three sums of 252 ways (1 + 1 + 2), 0.0159.

@@ -79,4 +79,12 @@ both rents "--for allocations" "" rents 3
 both outbox "--for async" "" outbox 6
 both parcels "--for gc --providers Depot-Parcels" "" parcels 3
 both stuck "--for cpu --providers Microsoft-Windows-DotNETRuntime:0x1:4" "GCgen0size=0x400000" stuck 4
+AS='Microsoft-Diagnostics-DiagnosticSource:0x3:4:FilterAndPayloadSpecs="[AS]Depot.Rates/-ParentRatioSampler(all)
+[AS]*
+[AS]*"'
+case $names in "  "|*" specs "*)
+  "$tracequet" collect -q --rundown off --providers "$AS" --tables trace --keep "$stage/specs.nettrace" -o "$stage/specs" -- \
+    "$stage/runtime/dotnet" "$stage/Ways.dll" dials clean 1 || [ $? = 2 ]
+  zstd -q -19 -f "$stage/specs.nettrace" -o "$out/specs.nettrace.zst"
+esac
 rm -rf "$stage"

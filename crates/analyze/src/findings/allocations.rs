@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::picture::Allocated;
-use super::rule::{Figure, Judged, Look};
+use super::rule::{Few, Figure, Judged, Look};
 
-/// The least number of samples for a verdict.
+/// Samples with which a share is taken as it is.
 const LEAST_SAMPLES: u64 = 100;
 
 /// The part of the bytes from which on an own method is named.
@@ -33,12 +33,6 @@ impl Part {
         if self.all_bytes > 0.0 { self.bytes / self.all_bytes } else { 0.0 }
     }
 
-    /// Why there is no verdict: too few samples.
-    pub(super) fn too_few(&self) -> Option<Judged> {
-        let is_enough = self.all_samples >= LEAST_SAMPLES;
-        (!is_enough).then(|| Judged::too_little(format!("{} samples of allocations are too few.", self.all_samples)))
-    }
-
     /// Bytes of the kind in a second.
     pub(super) fn rate(&self, look: &Look<'_>) -> f64 {
         self.bytes / look.seconds().max(1e-9)
@@ -47,7 +41,9 @@ impl Part {
     /// The share as a figure, with a score of at most this.
     pub(super) fn figure(self, at_most: f64, sentence: String, evidence: String) -> Judged {
         let (value, rows, at_most) = (self.share(), self.all_samples, Some(at_most));
-        Figure { value, rows, at_most, subject: self.type_name, own_method: self.own_method, sentence, evidence }.into()
+        let few = Few::share(value, rows, LEAST_SAMPLES, "samples of allocations");
+        let (subject, own_method) = (self.type_name, self.own_method);
+        Figure { value, rows, at_most, few, subject, own_method, sentence, evidence }.into()
     }
 
     /// `, 87 % by Shop.Orders.Load`.

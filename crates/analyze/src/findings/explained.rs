@@ -194,7 +194,7 @@ impl Answer for Explanation {
             of_recording.into_iter().for_each(|finding| one(&mut out, finding, self.everything));
             let fine = findings.iter().filter(|finding| self.everything && finding.verdict == Verdict::Fine);
             fine.for_each(|finding| one(&mut out, finding, true));
-            not_judged(&mut out, findings, self.everything);
+            not_judged(&mut out, findings);
         }
         out
     }
@@ -248,33 +248,31 @@ fn place(finding: &Finding) -> Vec<&str> {
     finding.own_method.iter().chain(subject).map(String::as_str).collect()
 }
 
-/// Rules without a verdict, by how the events for them are recorded.
-fn not_judged(out: &mut Document, findings: &[Finding], everything: bool) {
-    let without = |verdict| findings.iter().filter(move |finding| finding.verdict == verdict);
-    let mut steps: Vec<(&str, Vec<&str>)> = Vec::new();
-    for finding in without(Verdict::NotRecorded) {
-        match steps.iter_mut().find(|(step, _)| *step == finding.next_step) {
-            Some((_, rules)) => rules.push(&finding.rule),
-            None => steps.push((&finding.next_step, vec![&finding.rule])),
+/// Rules without a verdict: of those whose events are not there, how they are recorded, and of the others what is needed, what there is, and
+/// the command with a time that may do.
+fn not_judged(out: &mut Document, findings: &[Finding]) {
+    let lack = |one: &Finding| match one.next_step.contains(" --duration ") {
+        true => format!("{} {}", one.sentence, one.next_step),
+        false => one.sentence.clone(),
+    };
+    let said = |one: &Finding| if one.verdict == Verdict::TooLittle { lack(one) } else { one.next_step.clone() };
+    for (verdict, heading) in
+        [(Verdict::NotRecorded, "Not recorded, or none seen"), (Verdict::TooLittle, "Too little for a verdict")]
+    {
+        let mut all: Vec<(String, Vec<&str>)> = Vec::new();
+        for finding in findings.iter().filter(|finding| finding.verdict == verdict) {
+            match all.iter_mut().find(|(of, _)| *of == said(finding)) {
+                Some((_, rules)) => rules.push(&finding.rule),
+                None => all.push((said(finding), vec![&finding.rule])),
+            }
+        }
+        if !all.is_empty() {
+            out.heading(heading);
+        }
+        for (of, rules) in all {
+            out.note(Sentence::from(Cell::sentence(&rules.join(", "))).words(": ").cell(Cell::sentence(&of)));
         }
     }
-    if !steps.is_empty() {
-        out.heading("Not recorded, or none seen");
-        for (step, rules) in steps {
-            out.note(Sentence::from(Cell::sentence(&rules.join(", "))).words(": ").cell(Cell::sentence(step)));
-        }
-    }
-    let few: Vec<&Finding> = without(Verdict::TooLittle).collect();
-    if few.is_empty() {
-        return;
-    }
-    out.heading("Too little for a verdict");
-    if !everything {
-        let rules: Vec<&str> = few.iter().map(|finding| finding.rule.as_str()).collect();
-        return out.note(Cell::sentence(&rules.join(", ")));
-    }
-    few.iter()
-        .for_each(|one| out.note(Sentence::default().text(&one.rule).words(": ").cell(Cell::sentence(&one.sentence))));
 }
 
 /// A row for each finding.

@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::closer;
 use super::picture::{Picture, Process};
-use super::rule::{Judged, Look, Rule};
+use super::rule::{Judged, Lack, Look, Rule};
 use super::rules::RULES;
-use super::score::score;
+use super::score::{INFO, score};
 use super::verdict::Verdict;
 use super::words;
 use crate::metrics::Missing;
@@ -120,27 +120,31 @@ fn one(rule: &Rule, look: &Look<'_>) -> Finding {
     let is_known = rule.needs.iter().all(|need| look.picture.needs.missing(Some(need)) == Some(Missing::NotAsked));
     let figure = match (rule.judge)(look) {
         Judged::Figure(figure) if is_recorded || figure.rows > 0 => *figure,
-        Judged::TooLittle(why) if is_recorded => {
-            return Finding { verdict: Verdict::TooLittle, sentence: why, ..finding };
-        }
+        Judged::TooLittle(lack) if is_recorded => return too_little(finding, look, lack),
         _ if is_known => return finding,
         _ => {
             let sentence = "No event of its kind is in the recording, and nothing says whether they were asked for.";
             return Finding { sentence: sentence.to_owned(), ..finding };
         }
     };
-    let score = score(figure.value, rule.info, rule.warning).min(figure.at_most.unwrap_or(100.0));
-    let verdict = Verdict::of_score(score);
+    let mut score_of = score(figure.value, rule.info, rule.warning).min(figure.at_most.unwrap_or(100.0));
+    if let Some(few) = figure.few {
+        score_of = score_of.min(score(few.least, rule.info, rule.warning));
+        if score_of < INFO {
+            return if is_recorded { too_little(finding, look, few.lack) } else { finding };
+        }
+    }
+    let verdict = Verdict::of_score(score_of);
     let Picture { dropped, events, .. } = look.picture;
     if verdict == Verdict::Fine && !rule.of_recording && dropped.saturating_mul(100) > *events {
-        let sentence = "More than 1 % of the events were lost: what there was may be among them.".to_owned();
-        return Finding { verdict: Verdict::TooLittle, sentence, ..finding };
+        let why = "More than 1 % of the events were lost: what there was may be among them.".to_owned();
+        return too_little(finding, look, Lack { why, times: 0.0 });
     }
     let next_step = closer::command(rule.closer, look, figure.subject.as_deref());
     let evidence = if figure.evidence.is_empty() { look.sql(rule.query) } else { figure.evidence };
     Finding {
         verdict,
-        score: Some(score),
+        score: Some(score_of),
         figure: Some(figure.value),
         subject: figure.subject,
         own_method: figure.own_method,
@@ -149,6 +153,19 @@ fn one(rule: &Rule, look: &Look<'_>) -> Finding {
         next_step,
         ..finding
     }
+}
+
+/// Seconds that people record for.
+const TIMES: [u32; 5] = [10, 30, 60, 120, 300];
+
+/// No verdict, with the time that a recording has to take for one.
+fn too_little(finding: Finding, look: &Look<'_>, lack: Lack) -> Finding {
+    // A little more than it takes by the rate so far.
+    let wanted = look.seconds() * lack.times * 1.2;
+    let seconds = TIMES.into_iter().find(|seconds| f64::from(*seconds) >= wanted).unwrap_or(600);
+    let longer = if lack.times > 0.0 { format!(" --duration {seconds}s") } else { String::new() };
+    let next_step = finding.next_step.clone() + &longer;
+    Finding { verdict: Verdict::TooLittle, sentence: lack.why, next_step, ..finding }
 }
 
 /// A finding with this score may be the cause of one with any.

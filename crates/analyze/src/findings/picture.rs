@@ -271,7 +271,6 @@ tracequet_dataset::row! {
         last_alive_ts_ns,
         highest_generation,
         generation_at_end,
-        dead_ts_ns,
     }
 }
 
@@ -465,7 +464,6 @@ impl Picture {
             is_alive: life.fate == Fate::Alive,
             reached: life.highest_generation.map(u64::from),
             died_in: life.generation_at_end.map(u64::from),
-            dead_ns: life.dead_ns,
         });
     }
 
@@ -654,7 +652,6 @@ impl Process {
             is_alive: row.fate == "alive",
             reached: row.highest_generation.map(u64::from),
             died_in: row.generation_at_end.map(u64::from),
-            dead_ns: row.dead_ts_ns,
         });
     }
 

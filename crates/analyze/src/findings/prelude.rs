@@ -2,7 +2,7 @@
 
 pub(super) use super::allocations;
 pub(super) use super::closer;
-pub(super) use super::rule::{Evidence, Example, Figure, Judged, Look, Rule};
+pub(super) use super::rule::{Evidence, Example, Few, Figure, Judged, Lack, Look, Rule};
 pub(super) use super::score::score;
 pub(super) use super::shared;
 pub(super) use super::verdict::Verdict;

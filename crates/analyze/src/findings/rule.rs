@@ -2,6 +2,9 @@
 
 use super::picture::{Picture, Process};
 use super::verdict::Verdict;
+use super::words;
+use crate::present::units::count;
+use crate::samples::{least_part, least_share};
 
 /// Commands, each with the kind of events that it needs, as `schemas/metrics.toml` calls them; `""`: none. The first one whose
 /// events were recorded is printed. `IN` stands for the recording or dataset, `PID` for the process, `TYPE` for the subject.
@@ -122,7 +125,7 @@ impl Rule {
         example: Example::of("", "", Verdict::Warning),
         #[cfg(test)]
         story: |_, _| (),
-        judge: |_| Judged::TooLittle(String::new()),
+        judge: |_| Judged::TooLittle(Lack::default()),
     };
 
     /// A limit in its unit, as people write it: `5 %`, `200 ms`, `1,000/s`, `any`.
@@ -160,9 +163,51 @@ pub(super) struct Look<'p> {
 /// What a rule found.
 pub(super) enum Judged {
     /// Why there is no verdict.
-    TooLittle(String),
+    TooLittle(Lack),
     /// A figure.
     Figure(Box<Figure>),
+}
+
+/// What there is too little of for a verdict.
+#[derive(Default)]
+pub(super) struct Lack {
+    /// What is needed, and what there is.
+    pub(super) why: String,
+    /// How many times as long a recording has enough; 0 where a longer one does not help.
+    pub(super) times: f64,
+}
+
+impl Lack {
+    /// Time, and what else it may be that a shorter one shows.
+    pub(super) fn time(there_ns: f64, least_ns: f64, why: &str) -> Lack {
+        let [least, there] = [least_ns, there_ns].map(words::time);
+        Lack { why: format!("{least} are needed, and there are {there}: {why}."), times: least_ns / there_ns.max(1e8) }
+    }
+
+    /// Rows of a kind.
+    pub(super) fn rows(there: u64, least: u64, of: &str) -> Lack {
+        let why = format!("{} {of} are needed, and there are {}.", count(least), count(there));
+        Lack { why, times: least as f64 / there.max(1) as f64 }
+    }
+}
+
+/// What a figure of fewer rows than are asked for comes to at the least.
+pub(super) struct Few {
+    /// The end of the interval that has the figure of a long recording in it with a certainty of 95 %.
+    pub(super) least: f64,
+    pub(super) lack: Lack,
+}
+
+impl Few {
+    /// A share of `rows`. None where these are enough.
+    pub(super) fn share(share: f64, rows: u64, enough: u64, of: &str) -> Option<Few> {
+        (rows < enough).then(|| Few { least: least_share(share, rows), lack: Lack::rows(rows, enough, of) })
+    }
+
+    /// A sum over `rows` that come by chance. None where these are enough.
+    pub(super) fn sum(sum: f64, rows: u64, enough: u64, of: &str) -> Option<Few> {
+        (rows < enough).then(|| Few { least: sum * least_part(rows), lack: Lack::rows(rows, enough, of) })
+    }
 }
 
 /// A figure with what belongs to it.
@@ -173,6 +218,8 @@ pub(super) struct Figure {
     pub(super) rows: u64,
     /// The score is no higher than this: a large share of next to nothing is no matter.
     pub(super) at_most: Option<f64>,
+    /// Of few rows: the score is that of the least, and where that is of no interest, there is no verdict.
+    pub(super) few: Option<Few>,
     pub(super) subject: Option<String>,
     pub(super) own_method: Option<String>,
     pub(super) sentence: String,
@@ -187,8 +234,19 @@ impl From<Figure> for Judged {
 }
 
 impl Judged {
+    /// What is needed is not a matter of time.
     pub(super) fn too_little(why: impl Into<String>) -> Judged {
-        Judged::TooLittle(why.into())
+        Judged::TooLittle(Lack { why: why.into(), times: 0.0 })
+    }
+
+    /// There is none of what a longer recording may have.
+    pub(super) fn none(of: &str) -> Judged {
+        Judged::TooLittle(Lack { why: format!("There is no {of}."), times: 10.0 })
+    }
+
+    /// There are fewer rows than are needed for a verdict.
+    pub(super) fn too_few(there: u64, least: u64, of: &str) -> Judged {
+        Judged::TooLittle(Lack::rows(there, least, of))
     }
 }
 
@@ -229,6 +287,16 @@ impl Look<'_> {
             true => running / (process.rounds() as f64).max(1.0),
             false => running * self.picture.sampling_ns as f64 / (self.recording_ns() as f64).max(1.0),
         }
+    }
+
+    /// The recording is shorter than a rule needs.
+    pub(super) fn too_short(&self, least_ns: f64, why: &str) -> Lack {
+        Lack::time(self.recording_ns() as f64, least_ns, why)
+    }
+
+    /// The time that the worst half minute is looked for in, as a part of a sentence.
+    pub(super) fn worst(&self) -> &'static str {
+        if self.seconds() > 30.0 { "the worst half minute" } else { "the time" }
     }
 
     /// How long was recorded, in seconds.

@@ -2,13 +2,28 @@
 
 use std::collections::BTreeSet;
 
-use super::rule::Look;
+use super::rule::{Lack, Look, Rule};
 use super::score::score;
 use super::windows::Windows;
+use super::words;
 use crate::subjects::pauses::SQL;
 
-/// With fewer collections or pauses there is no verdict, as in JDK Mission Control.
+/// With fewer collections or pauses a figure is taken at its least, as JDK Mission Control gives none.
 pub(super) const LEAST_COLLECTIONS: u64 = 10;
+
+/// Bytes without which a share of them says nothing.
+pub(super) const LEAST_BYTES: f64 = 10e6;
+
+/// There are fewer bytes than these.
+pub(super) fn lack_of_bytes(there: f64, what: &str) -> Lack {
+    let why = format!("{} {what} are needed, and there are {}.", words::size(LEAST_BYTES), words::size(there));
+    Lack { why, times: LEAST_BYTES / there.max(1e5) }
+}
+
+/// What is left of a figure of a short recording, which may be that of how the program starts: nothing of less than a warning takes.
+pub(super) fn at_start(least: f64, rule: &Rule) -> f64 {
+    if least >= rule.warning { least } else { 0.0 }
+}
 
 /// The collections for which a condition of SQL holds.
 pub(super) fn collections(look: &Look<'_>, condition: &str) -> String {

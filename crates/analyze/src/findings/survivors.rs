@@ -26,8 +26,6 @@ pub(super) struct Survivor {
     /// The highest generation that it was seen in, and the one that it was in at last.
     pub(super) reached: Option<u64>,
     pub(super) died_in: Option<u64>,
-    /// By when it was unreachable.
-    pub(super) dead_ns: Option<i64>,
 }
 
 /// Those of a process.

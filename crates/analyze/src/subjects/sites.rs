@@ -20,7 +20,7 @@ const MOST_DEPTH: usize = 1024;
 /// What a method is, as far as rules ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Is {
-    /// Runs what the thread pool is given.
+    /// The outermost methods of a worker of the thread pool, which run what it is given. Who gives it something calls others of its methods.
     PoolWorker = 1,
     /// Blocks until a task is done.
     TaskWait = 2,
@@ -48,16 +48,13 @@ pub(crate) enum Is {
     DoesIo = 4096,
     /// Waits until there is something to do: a worker without work, the thread of timers.
     Idles = 8192,
-    /// The outermost method of a worker of the thread pool.
-    BeginsWorker = 16384,
+    /// Takes a lock that several readers share, which writes waits and no events of locks.
+    SharesLock = 16384,
 }
 
 /// Beginnings of the names of such methods.
 const KINDS: &[(&str, Is)] = &[
     ("System.Diagnostics.", Is::Reports),
-    ("System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart", Is::BeginsWorker),
-    ("System.Threading.ThreadPoolWorkQueue.Dispatch", Is::BeginsWorker),
-    ("System.Threading._ThreadPoolWaitCallback.", Is::BeginsWorker),
     ("System.Threading.Thread.Sleep", Is::Sleeps),
     ("System.Threading.LowLevelLifoSemaphore.", Is::Idles),
     ("System.Threading.PortableThreadPool+GateThread.", Is::Idles),
@@ -87,10 +84,9 @@ const KINDS: &[(&str, Is)] = &[
     ("Interop+Zlib", Is::WorksInNative),
     ("Interop+Brotli", Is::WorksInNative),
     ("Interop+Globalization", Is::WorksInNative),
-    ("System.Threading.PortableThreadPool+WorkerThread.", Is::PoolWorker),
+    ("System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart", Is::PoolWorker),
     ("System.Threading.ThreadPoolWorkQueue.Dispatch", Is::PoolWorker),
     ("System.Threading._ThreadPoolWaitCallback.", Is::PoolWorker),
-    ("System.Threading.WindowsThreadPool.", Is::PoolWorker),
     ("System.Threading.Tasks.Task.Wait", Is::TaskWait),
     ("System.Threading.Tasks.Task.InternalWait", Is::TaskWait),
     ("System.Threading.Tasks.Task.SpinThenBlockingWait", Is::TaskWait),
@@ -98,6 +94,8 @@ const KINDS: &[(&str, Is)] = &[
     ("System.Threading.Monitor.Enter", Is::Locks),
     ("System.Threading.Monitor.TryEnter", Is::Locks),
     ("System.Threading.Lock.", Is::Locks),
+    ("System.Threading.ReaderWriterLock", Is::Locks),
+    ("System.Threading.ReaderWriterLock", Is::SharesLock),
     ("System.String.Concat", Is::MakesString),
     ("System.String.Format", Is::MakesString),
     ("System.String.Join", Is::MakesString),

@@ -237,7 +237,7 @@ impl Reasons {
                 () if is(Is::DoesIo) => Reason::Io,
                 () => Reason::Other,
             };
-            (reason, is(Is::BeginsWorker))
+            (reason, is(Is::PoolWorker))
         })
     }
 }

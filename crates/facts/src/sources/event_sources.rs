@@ -13,9 +13,10 @@ use crate::prelude::*;
 /// The code of their problems.
 pub const SOURCE_FAULT: &str = "event_source_fault";
 
-/// The EventSource that says in a message which specifications of events it leaves aside.
+/// The EventSource that says in a message which specifications of events it leaves aside: `Ignoring filterAndPayloadSpec '[AS]...' because ...`,
+/// `Ignoring wildcard activity source filterAndPayloadSpec rule because ...`.
 const DIAGNOSTIC_SOURCE: &str = "Microsoft-Diagnostics-DiagnosticSource";
-const IGNORED: &str = "Ignoring filterAndPayloadSpec";
+const IGNORED: [&str; 2] = ["Ignoring ", "filterAndPayloadSpec"];
 
 /// Different reports that are kept, and bytes of one.
 const MOST: usize = 256;
@@ -46,7 +47,7 @@ impl SourceFaults {
             utf16::string(utf16::end(payload).and_then(|end| payload.get(..end)).unwrap_or(payload))
         });
         let provider = &event.info.provider;
-        if text.is_empty() || (provider == DIAGNOSTIC_SOURCE && !text.contains(IGNORED)) {
+        if text.is_empty() || (provider == DIAGNOSTIC_SOURCE && !IGNORED.iter().all(|words| text.contains(words))) {
             return;
         }
         let text = format!("{}: {}", beginning(provider, MAX_TEXT), beginning(&text, MAX_TEXT));

@@ -36,7 +36,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let awaiting = &look.process.awaiting;
     let tasks: u64 = awaiting.values().map(|waiting| waiting.tasks).sum();
     if tasks < LEAST_TASKS {
-        return Judged::too_little(format!("{tasks} tasks of async methods are too few."));
+        return Judged::too_few(tasks, LEAST_TASKS, "tasks of async methods");
     }
     let most = look.picture.sites.most(awaiting.iter().map(|(site, waiting)| (*site, waiting.ns as f64)));
     let ns = most.as_ref().map_or(0.0, |most| most.amount);

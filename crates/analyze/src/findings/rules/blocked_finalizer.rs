@@ -30,9 +30,6 @@ pub(super) const RULE: Rule = Rule {
 fn judge(look: &Look<'_>) -> Judged {
     let (process, picture) = (look.process, look.picture);
     let rounds = process.rounds();
-    if rounds < 100 {
-        return Judged::too_little("There are too few samples of threads.");
-    }
     let within: Vec<(u32, f64)> = process
         .waiting
         .iter()
@@ -40,7 +37,8 @@ fn judge(look: &Look<'_>) -> Judged {
         .filter(|(site, _)| picture.sites.has(**site, &[Is::Finalizes]))
         .map(|(site, count)| (*site, *count as f64))
         .collect();
-    let value = within.iter().map(|(_, count)| count).sum::<f64>() / rounds as f64;
+    let value = within.iter().map(|(_, count)| count).sum::<f64>() / rounds.max(1) as f64;
+    let few = Few::share(value.min(1.0), rounds, 100, "samples of a thread");
     let own_method = picture.sites.most(within).map(|most| most.method);
     let most = process.finalized.iter().max_by_key(|(kind, count)| (**count, **kind));
     let subject = most.and_then(|(kind, _)| picture.types.name(look.id, *kind)).map(str::to_owned);
@@ -54,7 +52,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let at = own_method.as_ref().map_or(String::new(), |method| format!(", most of it in {method}"));
     let sentence =
         format!("The finalizer thread spent {} of the time in finalizers{at}.{of_type}", words::percent(value));
-    Figure { value, rows: rounds, subject, own_method, sentence, ..Figure::default() }.into()
+    Figure { value, rows: rounds, few, subject, own_method, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

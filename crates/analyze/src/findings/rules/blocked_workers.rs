@@ -32,7 +32,7 @@ pub(super) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// Samples of a thread for a verdict by them.
+/// Samples of a thread with which they are taken as they are.
 const LEAST_ROUNDS: u64 = 100;
 
 fn judge(look: &Look<'_>) -> Judged {
@@ -53,17 +53,13 @@ fn judge(look: &Look<'_>) -> Judged {
     // Thread.Sleep, sockets and files write no event of a wait, nor do any before .NET 9; the sampler sees such threads outside of
     // managed code.
     let rounds = process.rounds();
-    let is_enough = rounds >= LEAST_ROUNDS;
-    let samples = process
-        .waiting
-        .iter()
-        .filter(|(site, _)| is_enough && is_worker(**site) && !sites.has(**site, &[Is::WorksInNative]));
+    let samples = process.waiting.iter();
+    let samples = samples.filter(|(site, _)| is_worker(**site) && !sites.has(**site, &[Is::WorksInNative]));
     let samples: Vec<(u32, f64)> = samples.map(|(site, count)| (*site, *count as f64)).collect();
     let by_samples = samples.iter().fold(0.0, |sum, (_, count)| sum + count) / rounds.max(1) as f64;
-    if !has_waits && !is_enough {
-        return Judged::too_little("There are too few samples of threads.");
-    }
-    let is_by_waits = has_waits && by_waits * 2.0 >= by_samples;
+    let few = Few::sum(by_samples, rounds, LEAST_ROUNDS, "samples of a thread");
+    let is_by_waits = has_waits && by_waits * 2.0 >= few.as_ref().map_or(by_samples, |few| few.least);
+    let few = few.filter(|_| !is_by_waits);
     let (value, blocked) = if is_by_waits { (by_waits, waits) } else { (by_samples, samples) };
     let rows = if is_by_waits { process.waits.values().map(|load| load.count).sum() } else { rounds };
     let most = sites.most(blocked.iter().copied());
@@ -101,7 +97,7 @@ fn judge(look: &Look<'_>) -> Judged {
         }
     });
     let subject = own_method.is_some().then(|| if on_tasks { "sync over async" } else { "waits" }.to_owned());
-    Figure { value, rows, subject, own_method, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, few, subject, own_method, sentence, evidence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

@@ -27,21 +27,22 @@ pub(super) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
+/// Full collections with which a share is taken as it is.
+const LEAST: u64 = 5;
+
 fn judge(look: &Look<'_>) -> Judged {
     let Look { picture, id, .. } = look;
     let full: Vec<&Gc> =
         picture.collections.of(*id).filter(|gc| gc.generation == Some(2) && !gc.is_dump && !gc.is_induced).collect();
-    if full.len() < 5 {
-        return Judged::too_little(format!("{} gen 2 GCs are too few.", full.len()));
-    }
     let blocking = full.iter().filter(|gc| !gc.is_background).count();
-    let value = blocking as f64 / full.len() as f64;
+    let (value, rows) = (blocking as f64 / full.len().max(1) as f64, full.len() as u64);
+    let few = Few::share(value, rows, LEAST, "gen 2 GCs");
     let sentence = format!("{blocking} of {} gen 2 GCs blocked the program.", full.len());
     let evidence =
         shared::collections(look, &format!("generation = 2 AND {NOT_BACKGROUND} AND {NOT_DUMP} AND {NOT_INDUCED}"));
     // What costs nothing is no matter.
     let at_most = shared::cost_of_full(look);
-    Figure { value, rows: full.len() as u64, at_most, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, few, sentence, evidence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

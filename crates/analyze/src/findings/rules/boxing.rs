@@ -62,9 +62,6 @@ fn judge(look: &Look<'_>) -> Judged {
             || look.picture.sites.has(site, &[Is::Boxes]);
         if is_boxed { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
     });
-    if let Some(too_few) = part.too_few() {
-        return too_few;
-    }
     let (value, rate) = (part.share(), part.rate(look));
     // A structure of the user is boxed where its objects are; without its element type it may be a class.
     let unknown = allocations::part(look, |_, kind, name, allocated| {

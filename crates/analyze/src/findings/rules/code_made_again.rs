@@ -1,6 +1,8 @@
 //! Code is made at run time again and again, and compiled each time.
 
 use crate::findings::prelude::*;
+use crate::findings::shared::at_start;
+use crate::samples::least_part;
 
 pub(super) const RULE: Rule = Rule {
     name: "code_made_again",
@@ -8,7 +10,7 @@ pub(super) const RULE: Rule = Rule {
     about: "Methods that are made at run time (compiled regular expressions, expression trees, serializers, `DynamicMethod`) do not come to \
         an end: each is compiled anew, and takes memory until it is collected.",
     measure: "Dynamic methods that the JIT compiled in the second half of the recording, divided by its time: what a program makes when it \
-        starts is there by then. At least five seconds. Your method that needed most of them is named.",
+        starts is there by then. In less than five seconds it is no warning. Your method that needed most of them is named.",
     unit: "count/s",
     info: 2.0,
     warning: 10.0,
@@ -30,14 +32,18 @@ pub(super) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
+/// Seconds with which the figure is taken as it is. Of fewer there is no warning.
+const LEAST_SECONDS: f64 = 5.0;
+
 fn judge(look: &Look<'_>) -> Judged {
-    if look.seconds() < 5.0 {
-        return Judged::too_little("Five seconds are needed: every program makes code when it starts.");
-    }
     let half_ns = look.recording_ns() / 2;
     let later: Vec<u32> =
         look.process.dynamic.iter().filter(|(start, _)| *start >= half_ns).map(|(_, site)| *site).collect();
-    let value = later.len() as f64 / (look.seconds() / 2.0);
+    let value = later.len() as f64 / (look.seconds() / 2.0).max(1e-9);
+    let is_short = look.seconds() < LEAST_SECONDS;
+    let lack = look.too_short(LEAST_SECONDS * 1e9, "every program makes code when it starts");
+    let few = is_short.then(|| Few { least: at_start(value * least_part(later.len() as u64), &RULE), lack });
+    let at_most = is_short.then_some(60.0);
     let most = look.picture.sites.most(later.iter().map(|site| (*site, 1.0)));
     let by = most.as_ref().map_or(String::new(), |most| format!(", most of them for {}{}", most.method, most.inlined));
     let sentence = match later.is_empty() {
@@ -49,7 +55,7 @@ fn judge(look: &Look<'_>) -> Judged {
         ),
     };
     let (rows, own_method) = (look.process.compilations.len() as u64, most.map(|most| most.method));
-    Figure { value, rows, own_method, sentence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, few, own_method, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

@@ -31,12 +31,10 @@ pub(super) const RULE: Rule = Rule {
 fn judge(look: &Look<'_>) -> Judged {
     let calls = look.process.calls();
     let rows: u64 = calls.iter().map(|call| call.times.count).sum();
-    if rows < 50 {
-        return Judged::too_little(format!("{rows} requests of HttpClient are too few."));
-    }
     let made = look.process.connections;
     let is_often = made as f64 >= look.seconds() / 2.0;
-    let value = if is_often { made as f64 / rows as f64 } else { 0.0 };
+    let value = if is_often { made as f64 / rows.max(1) as f64 } else { 0.0 };
+    let few = Few::share(value.min(1.0), rows, 50, "requests of HttpClient");
     let sites = &look.picture.sites;
     let said = calls.iter().flat_map(|call| &call.sites).map(|(site, count)| (*site, *count as f64));
     // A new client sends its first request on another thread: what it allocates and computes below own code says whose it is.
@@ -50,7 +48,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let by = own_method.as_ref().map_or(String::new(), |method| format!(", most of these by {method}"));
     let sentence =
         format!("{made} connections were made for {rows} requests of HttpClient{by}: {}.", words::percent(value));
-    Figure { value, rows, own_method, sentence, ..Figure::default() }.into()
+    Figure { value, rows, few, own_method, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

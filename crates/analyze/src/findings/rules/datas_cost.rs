@@ -35,10 +35,10 @@ const LEAST: usize = 5;
 fn judge(look: &Look<'_>) -> Judged {
     let costs = &look.process.throughput_costs;
     if look.picture.collections.of(look.id).next().is_none() {
-        return Judged::too_little("There are no GCs.");
+        return Judged::none("GC");
     }
     if (1..LEAST).contains(&costs.len()) {
-        return Judged::too_little(format!("The GC measured its cost {} times: too few.", costs.len()));
+        return Judged::too_few(costs.len() as u64, LEAST as u64, "measures of the GC's cost");
     }
     let value = median(costs).unwrap_or_default() / 100.0;
     let sentence = match costs.is_empty() {

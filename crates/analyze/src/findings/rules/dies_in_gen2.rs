@@ -6,15 +6,15 @@ use crate::findings::prelude::*;
 
 pub(super) const RULE: Rule = Rule {
     name: "dies_in_gen2",
-    title: "Objects die in gen 2 soon after they got there",
-    about: "Objects live just long enough to reach gen 2, and are dead when a gen 2 GC first looks: only such a GC \
+    title: "Objects live until gen 2, and die there",
+    about: "Objects live just long enough to reach gen 2, and die there: two young GCs copied them, and only a gen 2 GC \
         could free them.",
-    measure: "Of the sampled objects that reached gen 2 and whose fate is known, the bytes of those that died there at \
-        the first gen 2 GC of their life, divided by the bytes of all. Those that no gen 2 GC looked at count as \
+    measure: "Of the sampled objects that reached gen 2 and whose fate is known, the bytes of those that died there, \
+        divided by the bytes of all. Those that no gen 2 GC looked at count as \
         alive, so that the figure is the least. At least 2 MB that reached gen 2; below 1 MB a second of such objects \
-        it is fine, from 10 MB on a warning is possible. Gen 2 GCs that take less than 1 % of the time, and none 100 \
-        ms, are fine; a warning is possible from 5 % or 500 ms on. The type and your method with the most of them are \
-        named.",
+        it is fine, from 10 MB on a warning is possible. It is fine, too, where gen 2 GCs take less than 1 % of the time, \
+        and none 100 ms, and the young GCs that carry such objects on less than 2 %; a warning is possible from 5 % or 500 \
+        ms, or from 10 %, on. The type and your method with the most of them are named.",
     unit: "share",
     info: 0.30,
     warning: 0.60,
@@ -45,10 +45,8 @@ fn judge(look: &Look<'_>) -> Judged {
     if look.process.survivors.followed == 0 {
         return Judged::too_little("No sampled object was followed from GC to GC.");
     }
-    let all = look.picture.collections.of(look.id);
-    let full: Vec<i64> = all.filter(|gc| gc.generation == Some(2)).map(|gc| gc.start_ns).collect();
-    if full.is_empty() {
-        return Judged::too_little("There is no gen 2 GC.");
+    if !look.picture.collections.of(look.id).any(|gc| gc.generation == Some(2)) {
+        return Judged::none("gen 2 GC");
     }
     let (rows, weight) = look.process.survivors.rows();
     let (mut reached, mut died) = (0.0, 0.0);
@@ -57,10 +55,7 @@ fn judge(look: &Look<'_>) -> Judged {
     for row in rows.iter().filter(|row| row.reached == Some(2) && (row.is_dead || row.is_alive)) {
         let bytes = row.bytes * weight;
         reached += bytes;
-        let Some(dead_ns) = row.dead_ns.filter(|_| row.is_dead && row.died_in == Some(2)) else { continue };
-        // The first full collection of its life found it dead. They are in the order of time.
-        let before = |ns: i64| full.partition_point(|start| *start < ns);
-        if before(dead_ns.saturating_add(1)).saturating_sub(before(row.born_ns)) > 1 {
+        if !row.is_dead || row.died_in != Some(2) {
             continue;
         }
         died += bytes;
@@ -77,15 +72,17 @@ fn judge(look: &Look<'_>) -> Judged {
     let by = most.as_ref().map_or(String::new(), |most| format!(", most by {}{}", most.method, most.inlined));
     let sentence = match value > 0.0 {
         true => format!(
-            "{} of what reached gen 2 was dead at the next gen 2 GC, {} a second{of_type}{by}.",
+            "{} of what reached gen 2 died there, {} a second{of_type}{by}.",
             words::percent(value),
             words::size(rate)
         ),
-        false => "Little that reaches gen 2 dies at the next gen 2 GC.".to_owned(),
+        false => "Little that reaches gen 2 dies there.".to_owned(),
     };
     // Between rare full collections everything dies in generation 2, and costs nothing.
     let by_rate = score(rate, 1e6, 10e6);
-    let at_most = Some(shared::cost_of_full(look).map_or(by_rate, |cost| cost.min(by_rate)));
+    // They are copied by two young collections, and freed by a full one.
+    let costs = [shared::cost_of_full(look), shared::cost_of_young(look)].into_iter().flatten();
+    let at_most = Some(costs.reduce(f64::max).map_or(by_rate, |cost| cost.min(by_rate)));
     let (subject, own_method) = if value > 0.0 { (subject, most.map(|most| most.method)) } else { (None, None) };
     let followed = look.process.survivors.followed;
     Figure { value, rows: followed, at_most, subject, own_method, sentence, ..Figure::default() }.into()

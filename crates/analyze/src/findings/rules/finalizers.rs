@@ -6,8 +6,8 @@ pub(super) const RULE: Rule = Rule {
     name: "finalizers",
     title: "Many objects wait to be finalized",
     about: "Many objects live on only to be finalized.",
-    measure: "Objects a second that a GC kept alive for their finalizers, in the worst half minute. At least ten GCs \
-        and five seconds.",
+    measure: "Objects a second that a GC kept alive for their finalizers, in the worst half minute. At least ten GCs. \
+        The type with most finalized objects is named, and where allocations are recorded, too, your method that allocates most of such types.",
     unit: "count/s",
     info: 1000.0,
     warning: 10000.0,
@@ -33,12 +33,24 @@ fn judge(look: &Look<'_>) -> Judged {
         windows.at(gc.start_ns, count as f64);
         rows += 1;
     }
-    if rows < shared::LEAST_COLLECTIONS || look.seconds() < 5.0 {
-        return Judged::too_little(format!("{rows} GCs in {} are too few.", words::time(look.recording_ns() as f64)));
-    }
     let value = windows.worst(look.recording_ns()) * 1e9;
-    let sentence = format!("{} objects a second survive a GC only to be finalized.", words::three(value));
-    Figure { value, rows, sentence, ..Figure::default() }.into()
+    let few = Few::sum(value, rows, shared::LEAST_COLLECTIONS, "GCs");
+    // The types say whose they are: who allocates most of them.
+    let finalized = &look.process.finalized;
+    let part = allocations::part(look, |_, kind, _, allocated| match finalized.contains_key(&kind) {
+        true => (allocated.bytes, allocated.samples),
+        false => (0.0, 0),
+    });
+    let kind = finalized.iter().max_by_key(|(kind, count)| (**count, **kind)).map(|(kind, _)| *kind);
+    let subject = kind.and_then(|kind| look.picture.types.name(look.id, kind)).map(str::to_owned);
+    let of_type = subject.as_ref().map_or(String::new(), |name| format!(", most of them {}", words::short(name, 80)));
+    let by = part
+        .own_method
+        .as_ref()
+        .map_or(String::new(), |method| format!("; {method} allocates most of what is finalized"));
+    let sentence = format!("{} objects a second survive a GC only to be finalized{of_type}{by}.", words::three(value));
+    let own_method = part.own_method;
+    Figure { value, rows, few, subject, own_method, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

@@ -8,7 +8,8 @@ pub(super) const RULE: Rule = Rule {
     about: "What is in gen 1 lives on, so that it fails as the place where short lives end.",
     measure: "Bytes of gen 1 that survived gen 1 GCs, divided by its objects at their start. At least ten; below 1 MB \
         a second it is fine, from 10 MB on a warning is possible. Within ten seconds there is no warning: what a \
-        program keeps, it makes when it starts.",
+        program keeps, it makes when it starts. Where allocations and surviving ranges are recorded, too (`--for all`), your method with most of it is \
+        named.",
     unit: "share",
     info: 0.50,
     warning: 0.80,
@@ -17,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     advice: "Keep objects for less time: less across an `await`, in queues and in batches; or for good, in a cache with a \
         bound.",
     closer: closer::RECORD_LIFETIMES,
-    causes: &["leak", "growing_live_set"],
+    causes: &["leak", "growing_live_set", "dies_in_gen2"],
     evidence: Evidence { sections: &["survival", "heap", "collections"], sort: None },
     query: "SELECT g.gc_id, g.start_ts, sum(h.object_before_bytes) AS object_bytes, \
         sum(h.pinned_survived_bytes + h.other_survived_bytes) AS survived_bytes FROM gc g JOIN gc_heap_generation h \
@@ -42,18 +43,22 @@ fn judge(look: &Look<'_>) -> Judged {
         objects += middle.objects_before as f64;
         rows += 1;
     }
-    if rows < shared::LEAST_COLLECTIONS || objects <= 0.0 {
-        return Judged::too_little(format!("{rows} gen 1 GCs are too few."));
-    }
     // More than all survive when objects came in meanwhile.
-    let value = (survived / objects).min(1.0);
+    let value = (survived / objects.max(1.0)).min(1.0);
+    let few = Few::share(value, rows, shared::LEAST_COLLECTIONS, "gen 1 GCs");
     let rate = survived / look.seconds().max(1e-9);
-    let sentence =
-        format!("{} of what was in gen 1 survived into gen 2, {} a second.", words::percent(value), words::size(rate));
+    // Where sampled objects were followed, those that got there have call sites.
+    let (followed, _) = look.process.survivors.rows();
+    let old = followed.iter().filter(|row| row.reached == Some(2)).map(|row| (row.site, row.bytes));
+    let most = look.picture.sites.most(old);
+    let by = most.as_ref().map_or(String::new(), |most| format!(", most of it by {}{}", most.method, most.inlined));
+    let (part, rate_of) = (words::percent(value), words::size(rate));
+    let sentence = format!("{part} of what was in gen 1 survived into gen 2, {rate_of} a second{by}.");
+    let own_method = most.map(|most| most.method);
     // A large share of a few bytes costs nothing.
     let by_rate = score(rate, 1e6, 10e6);
     let at_most = Some(if look.seconds() < WARM { by_rate.min(60.0) } else { by_rate });
-    Figure { value, rows, at_most, sentence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, few, own_method, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

@@ -39,11 +39,11 @@ fn judge(look: &Look<'_>) -> Judged {
         size += old.before as f64;
         rows += 1;
     }
-    if rows < 3 || size < rows as f64 * 10e6 {
-        return Judged::too_little(format!(
-            "{rows} background GCs with {} of gen 2 are too little.",
-            words::size(size / rows.max(1) as f64)
-        ));
+    if rows < 3 {
+        return Judged::too_few(rows, 3, "background GCs");
+    }
+    if size < rows as f64 * shared::LEAST_BYTES {
+        return Judged::TooLittle(shared::lack_of_bytes(size / rows as f64, "of gen 2"));
     }
     let value = free / size;
     let sentence = format!("When background GCs began, {} of gen 2 was free.", words::percent(value));

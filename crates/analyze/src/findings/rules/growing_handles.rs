@@ -44,8 +44,12 @@ fn judge(look: &Look<'_>) -> Judged {
         (Some(first), Some(last)) => last.0 - first.0,
         _ => 0.0,
     };
-    if (points.len() as u64) < shared::LEAST_COLLECTIONS || span < LEAST_SPAN {
-        return Judged::too_little(format!("{} GCs in {} are too few.", points.len(), words::time(span)));
+    let rows = points.len() as u64;
+    if rows < shared::LEAST_COLLECTIONS {
+        return Judged::too_few(rows, shared::LEAST_COLLECTIONS, "GCs");
+    }
+    if span < LEAST_SPAN {
+        return Judged::TooLittle(Lack::time(span, LEAST_SPAN, "every program takes handles when it starts"));
     }
     let (line, growth) = Line::and_lasting_growth(&points);
     let middle = median(&points.iter().map(|point| point.1).collect::<Vec<_>>()).unwrap_or_default();
@@ -57,7 +61,7 @@ fn judge(look: &Look<'_>) -> Judged {
         false => format!("The number of handles does not grow steadily over {} GCs.", points.len()),
     };
     let at_most = (span < WARM_SPAN).then_some(60.0);
-    Figure { value, rows: points.len() as u64, at_most, sentence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

@@ -66,7 +66,8 @@ fn judge(look: &Look<'_>) -> Judged {
         _ => 0.0,
     };
     if points.len() >= LEAST && span(&points) < LEAST_SPAN {
-        return Judged::too_little("The gen 2 GCs are within five seconds: every program grows when it starts.");
+        let lack = Lack::time(span(&points), LEAST_SPAN, "every program grows when it starts");
+        return Judged::TooLittle(lack);
     }
     if points.len() < LEAST
         && let Some(figure) = old_generation(look, points.len())
@@ -74,9 +75,7 @@ fn judge(look: &Look<'_>) -> Judged {
         return figure.into();
     }
     if points.len() < LEAST {
-        let why =
-            format!("There are {} gen 2 GCs, and {LEAST} are needed to see whether the live set grows.", points.len());
-        return Judged::too_little(why);
+        return Judged::too_few(points.len() as u64, LEAST as u64, "gen 2 GCs");
     }
     let middle = median(&points.iter().map(|point| point.1).collect::<Vec<_>>()).unwrap_or_default();
     // What fills while the program warms up grows in the first half alone.

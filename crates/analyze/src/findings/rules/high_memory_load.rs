@@ -27,7 +27,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(look: &Look<'_>) -> Judged {
     let loads: Vec<u64> = look.picture.collections.of(look.id).filter_map(|gc| gc.memory_load).collect();
     let rows = loads.len() as u64;
-    let Some(most) = loads.into_iter().max() else { return Judged::too_little("No GC says it.") };
+    let Some(most) = loads.into_iter().max() else { return Judged::none("GC that says it") };
     let value = most as f64 / 100.0;
     let sentence = format!("Up to {most} % of the memory was in use, as the GC measures it.");
     Figure { value, rows, sentence, ..Figure::default() }.into()

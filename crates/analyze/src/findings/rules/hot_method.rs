@@ -41,7 +41,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let running: u64 = process.running.values().sum();
     let seen: u64 = process.thread_samples.values().sum();
     if seen < LEAST {
-        return Judged::too_little(format!("{seen} samples of threads are too few."));
+        return Judged::too_few(seen, LEAST, "samples of threads");
     }
     // A lambda belongs to the method that has it.
     let mut methods: BTreeMap<String, (f64, String)> = BTreeMap::new();

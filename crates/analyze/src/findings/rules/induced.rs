@@ -39,7 +39,7 @@ fn judge(look: &Look<'_>) -> Judged {
         }
     }
     if all == 0 {
-        return Judged::too_little("There are no GCs.");
+        return Judged::none("GC");
     }
     let most = picture.sites.most(sites);
     let by = most.as_ref().map_or(String::new(), |most| format!(", most by {}{}", most.method, most.inlined));

@@ -35,10 +35,7 @@ const LEAST_PART: f64 = 0.3;
 
 fn judge(look: &Look<'_>) -> Judged {
     if look.seconds() < 10.0 {
-        return Judged::too_little(format!(
-            "{} are too short: every program compiles when it starts.",
-            words::time(look.recording_ns() as f64)
-        ));
+        return Judged::TooLittle(look.too_short(10e9, "every program compiles when it starts"));
     }
     let mut all = look.process.compilations.clone();
     all.sort_unstable();

@@ -35,10 +35,8 @@ fn judge(look: &Look<'_>) -> Judged {
     let is_large = |gc: &&Gc| matches!(picture.text(gc.reason), Some("AllocLarge" | "OutOfSpaceLOH"));
     let all = picture.collections.of(*id).count() as u64;
     let large: Vec<&Gc> = picture.collections.of(*id).filter(is_large).collect();
-    if all < shared::LEAST_COLLECTIONS {
-        return Judged::too_little(format!("{all} GCs are too few."));
-    }
-    let value = large.len() as f64 / all as f64;
+    let value = large.len() as f64 / all.max(1) as f64;
+    let few = Few::share(value, all, shared::LEAST_COLLECTIONS, "GCs");
     let sites = &picture.sites;
     // The stack of the allocation for which a collection was started. Who allocates most large objects may be another one.
     let most = sites.most(large.iter().map(|gc| (gc.trigger_site, 1.0)));
@@ -52,7 +50,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let sentence = format!("{} of {all} GCs were triggered by LOH allocations{by}{of_type}.", large.len());
     let own_method = most.map(|most| most.method);
     let subject = part.type_name.filter(|_| !large.is_empty());
-    Figure { value, rows: all, subject, own_method, sentence, ..Figure::default() }.into()
+    Figure { value, rows: all, few, subject, own_method, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

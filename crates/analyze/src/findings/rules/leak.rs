@@ -66,10 +66,10 @@ fn judge(look: &Look<'_>) -> Judged {
         return Judged::too_little("No sampled object was followed from GC to GC.");
     }
     let Some((seen_ns, end_ns, is_proven)) = times(look) else {
-        return Judged::too_little("There are too few GCs.");
+        return Judged::none("whole GC");
     };
     if end_ns < LEAST_NS {
-        return Judged::too_little("The GCs are within five seconds: every program grows when it starts.");
+        return Judged::TooLittle(Lack::time(end_ns as f64, LEAST_NS as f64, "every program grows when it starts"));
     }
     let growth = survivors.growth(&look.picture.sites, seen_ns, end_ns);
     let live = live_bytes(look, seen_ns).max(growth.alive_bytes).max(f64::MIN_POSITIVE);

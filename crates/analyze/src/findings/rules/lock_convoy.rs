@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::findings::prelude::*;
+use crate::subjects::sites::Is;
 
 pub(super) const RULE: Rule = Rule {
     name: "lock_convoy",
     title: "Threads wait for one lock",
     about: "Threads wait for one lock much of the time, one behind the other.",
     measure: "Waits for the lock with the longest waits, summed over threads, divided by the time. Before .NET 8 the runtime \
-        does not say which lock it is, and the place of the wait stands for it.",
+        does not say which lock it is, and the place of the wait stands for it; so it does of `ReaderWriterLockSlim`, whose waits are \
+        recorded from .NET 9 on (`--for threadpool`, `--for all`).",
     unit: "share",
     info: 0.05,
     warning: 0.20,
@@ -32,9 +34,12 @@ type Waited = (Windows, Vec<(u32, f64)>, u64);
 
 fn judge(look: &Look<'_>) -> Judged {
     let sites = &look.picture.sites;
-    let mut locks: BTreeMap<u64, Waited> = BTreeMap::new();
-    for ((lock, site), load) in &look.process.locks {
-        // Before .NET 8 the lock is not known: the place stands for it.
+    let (mut locks, mut rows): (BTreeMap<u64, Waited>, u64) = (BTreeMap::new(), 0);
+    let shared = look.process.waits.iter().filter(|(site, _)| sites.has(**site, &[Is::SharesLock]));
+    let owned = look.process.locks.iter().map(|((lock, site), load)| (lock, site, load));
+    for (lock, site, load) in owned.chain(shared.map(|(site, load)| (&0, site, load))) {
+        rows += load.count;
+        // Before .NET 8, and of a lock that readers share, the lock is not known: the place stands for it.
         let key = if *lock == 0 { u64::from(*site) } else { *lock };
         let (windows, waits, count) = locks.entry(key).or_default();
         windows.join(&load.times);
@@ -51,7 +56,6 @@ fn judge(look: &Look<'_>) -> Judged {
     let at = most.as_ref().map_or(String::new(), |most| format!(" in {}{}", most.method, most.inlined));
     let own_method = most.map(|most| most.method);
     let sentence = format!("Threads waited {count} times for one lock{at}: {} of the time.", words::percent(value));
-    let rows = look.process.locks.values().map(|load| load.count).sum();
     let subject = Some(format!("lock {lock:#x}"));
     Figure { value, rows, subject, own_method, sentence, ..Figure::default() }.into()
 }

@@ -46,7 +46,7 @@ fn judge(look: &Look<'_>) -> Judged {
         }
     }
     if seen < LEAST {
-        return Judged::too_little(format!("{seen} gen 2 GCs are too few."));
+        return Judged::too_few(seen, LEAST, "gen 2 GCs");
     }
     let is_enough = rows >= LEAST && size > 0.0;
     let (value, mean) = if is_enough { (free / size, free / rows as f64) } else { (0.0, 0.0) };

@@ -29,7 +29,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn judge(look: &Look<'_>) -> Judged {
     let longest = Pauses::longest(look.picture.collections.pauses_of(look.id));
-    let Some(pause) = longest else { return Judged::too_little("There are no pauses.") };
+    let Some(pause) = longest else { return Judged::none("pause") };
     let value = pause.duration_ns as f64;
     let suspend = pause.suspend_ns as f64;
     let why =

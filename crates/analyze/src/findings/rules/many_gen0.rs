@@ -36,23 +36,21 @@ fn judge(look: &Look<'_>) -> Judged {
         bytes += gc.allocated.unwrap_or_default() as f64;
         rows += 1;
     }
-    if rows < shared::LEAST_COLLECTIONS || look.seconds() < 1.0 {
-        return Judged::too_little(format!(
-            "{rows} gen 0 and gen 1 GCs in {} are too few.",
-            words::time(look.recording_ns() as f64)
-        ));
+    if look.seconds() < 1.0 {
+        return Judged::TooLittle(look.too_short(1e9, "one GC is much of it"));
     }
     let value = windows.worst(look.recording_ns()) * 1e9;
+    let few = Few::sum(value, rows, shared::LEAST_COLLECTIONS, "gen 0 and gen 1 GCs");
     let part = allocations::part(look, |_, _, _, allocated| (allocated.bytes, allocated.samples));
     let rate = match bytes > 0.0 {
         true => format!(", with {} allocated a second", words::size(bytes / look.seconds())),
         false => String::new(),
     };
     let sentence =
-        format!("{} gen 0 and gen 1 GCs a second in the worst half minute{rate}{}.", words::three(value), part.by());
+        format!("{} gen 0 and gen 1 GCs a second in {}{rate}{}.", words::three(value), look.worst(), part.by());
     // Many that take no time are no matter.
     let at_most = shared::cost_of_young(look);
-    Figure { value, rows, at_most, own_method: part.own_method, sentence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, few, own_method: part.own_method, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

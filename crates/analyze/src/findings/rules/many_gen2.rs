@@ -30,15 +30,14 @@ fn judge(look: &Look<'_>) -> Judged {
     for gc in look.picture.collections.of(look.id).filter(|gc| !gc.is_dump) {
         if gc.generation == Some(2) { full += 1 } else { other += 1 }
     }
-    if full + other < shared::LEAST_COLLECTIONS {
-        return Judged::too_little(format!("{} GCs are too few.", full + other));
-    }
-    let value = full as f64 / (full + other) as f64;
-    let sentence = format!("{full} of {} GCs were gen 2.", full + other);
+    let rows = full + other;
+    let value = full as f64 / rows.max(1) as f64;
+    let few = Few::share(value, rows, shared::LEAST_COLLECTIONS, "GCs");
+    let sentence = format!("{full} of {rows} GCs were gen 2.");
     let evidence = shared::collections(look, &format!("generation = 2 AND {NOT_DUMP}"));
     // What costs nothing is no matter.
     let at_most = shared::cost_of_full(look);
-    Figure { value, rows: full + other, at_most, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, few, sentence, evidence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

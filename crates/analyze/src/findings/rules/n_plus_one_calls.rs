@@ -42,7 +42,7 @@ fn judge(look: &Look<'_>) -> Judged {
          q.end_fields ->> '$.tags.\"http.url\"', q.start_fields ->> '$.RequestUri', q.start_fields ->> '$.pathAndQuery', \
          q.start_fields), '[^?#]*'), '/[^/]*[0-9][^/]*', '/?', 'g') AS route";
     let evidence = queries::by_work(route, "requests", &format!("q.side = 'client' AND {}", look.of("q")));
-    Figure { value, rows, at_most, subject, own_method, sentence, evidence }.into()
+    Figure { value, rows, at_most, few: None, subject, own_method, sentence, evidence }.into()
 }
 
 #[cfg(test)]

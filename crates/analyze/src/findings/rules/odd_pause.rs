@@ -64,7 +64,8 @@ fn judge(look: &Look<'_>) -> Judged {
         );
     }
     if rows == 0 {
-        return Judged::too_little("No kind of GCs has ten pauses.");
+        let most = kinds.values().map(Vec::len).max().unwrap_or_default() as u64;
+        return Judged::too_few(most, shared::LEAST_COLLECTIONS, "pauses of a kind");
     }
     let longest = odd.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let sentence = match longest {

@@ -39,16 +39,14 @@ fn judge(look: &Look<'_>) -> Judged {
         windows.span(*start_ns, end_ns.saturating_sub(*start_ns));
     }
     let rows = look.picture.collections.pauses_of(look.id).count() as u64;
-    if rows < shared::LEAST_COLLECTIONS || look.seconds() < 1.0 {
-        return Judged::too_little(format!(
-            "{rows} pauses in {} are too few.",
-            words::time(look.recording_ns() as f64)
-        ));
+    if look.seconds() < 1.0 {
+        return Judged::TooLittle(look.too_short(1e9, "one pause is much of it"));
     }
     let value = windows.worst(look.recording_ns());
-    let sentence = format!("GC pauses took {} of the worst half minute.", words::percent(value));
+    let few = Few::sum(value, rows, shared::LEAST_COLLECTIONS, "pauses");
+    let sentence = format!("GC pauses took {} of {}.", words::percent(value), look.worst());
     let evidence = shared::pauses(look, "duration_ns");
-    Figure { value, rows, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, few, sentence, evidence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

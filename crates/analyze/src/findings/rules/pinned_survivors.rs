@@ -35,10 +35,11 @@ fn judge(look: &Look<'_>) -> Judged {
         survived += young.survived.saturating_add(middle.survived) as f64;
         rows += 1;
     }
-    if rows < shared::LEAST_COLLECTIONS || survived < 10e6 {
-        return Judged::too_little(format!("{} that survived {rows} GCs are too little.", words::size(survived)));
+    if survived < shared::LEAST_BYTES {
+        return Judged::TooLittle(shared::lack_of_bytes(survived, "that survive GCs"));
     }
     let value = pinned / survived;
+    let few = Few::share(value, rows, shared::LEAST_COLLECTIONS, "gen 0 and gen 1 GCs");
     // Handles come without call stacks. What they pin is mostly new: where it was sampled, too, its allocation has one.
     let process = look.process;
     let born = process.born.iter().filter(|(object, ..)| process.pinned.contains(object));
@@ -48,7 +49,7 @@ fn judge(look: &Look<'_>) -> Judged {
     });
     let own_method = most.map(|most| most.method);
     let sentence = format!("{} of what survived gen 0 and gen 1 GCs was pinned.{by}", words::percent(value));
-    Figure { value, rows, own_method, sentence, ..Figure::default() }.into()
+    Figure { value, rows, few, own_method, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

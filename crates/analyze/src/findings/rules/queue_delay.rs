@@ -47,7 +47,7 @@ fn judge(look: &Look<'_>) -> Judged {
         return Figure { value, rows: queue.intervals, sentence, evidence, ..Figure::default() }.into();
     }
     if rows < 100 {
-        return Judged::too_little(format!("{rows} work items of the thread pool are too few."));
+        return Judged::too_few(rows, 100, "work items of the thread pool");
     }
     let value = percentile(&look.process.queued_ns, 99).unwrap_or_default() as f64;
     let sentence = format!("1 % of work items wait {} or more for a worker.", words::time(value));

@@ -32,9 +32,6 @@ fn judge(look: &Look<'_>) -> Judged {
         true => (allocated.bytes, allocated.samples),
         false => (0.0, 0),
     });
-    if let Some(too_few) = part.too_few() {
-        return too_few;
-    }
     let rate = part.rate(look);
     let sentence = format!(
         "Arrays that a pool had to allocate are {} of what is allocated, {} a second{}.",

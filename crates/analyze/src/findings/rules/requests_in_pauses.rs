@@ -1,13 +1,14 @@
 //! The slowest requests are those that a pause fell into.
 
 use crate::findings::prelude::*;
+use crate::samples::least_share;
 use crate::subjects::pool::percentile;
 
 pub(super) const RULE: Rule = Rule {
     name: "requests_in_pauses",
-    title: "The slowest requests had GC pauses in them",
-    about: "The slowest requests are those that a pause of the GC fell into.",
-    measure: "Of the requests that took longer than 99 of 100, those with a pause in them. At least 1,000 requests; where \
+    title: "The slowest requests stood still for GCs",
+    about: "The slowest requests are slow because the GC paused them.",
+    measure: "Of the requests that took longer than 99 of 100, those that were in pauses for half of their time or more. At least 1,000 requests; where \
         the 99th percentile is below 10 ms it is fine, from 100 ms on a warning is possible.",
     unit: "share",
     info: 0.20,
@@ -32,25 +33,25 @@ pub(super) const RULE: Rule = Rule {
 fn judge(look: &Look<'_>) -> Judged {
     let requests = look.process.requests();
     let rows = requests.len() as u64;
-    if rows < 1000 {
-        return Judged::too_little(format!("{rows} requests are too few."));
-    }
     let mut times: Vec<u64> = requests.iter().map(|(_, duration)| (*duration).max(0).cast_unsigned()).collect();
     times.sort_unstable();
     let p99 = percentile(&times, 99).map_or(i64::MAX, u64::cast_signed);
     let pauses = &look.picture.collections.pauses;
-    let in_pause = |start: i64, end: i64| pauses.within_ns(look.id, start, end) > 0;
+    // A pause that is a small part of a slow request does not make it slow.
+    let in_pause = |start: i64, ns: i64| pauses.within_ns(look.id, start, start.saturating_add(ns)) >= ns / 2;
     let slow: Vec<_> = requests.iter().filter(|(_, duration)| *duration > p99).collect();
-    let hit = slow.iter().filter(|(start, duration)| in_pause(*start, start.saturating_add(*duration))).count();
+    let hit = slow.iter().filter(|(start, duration)| in_pause(*start, *duration)).count();
     let value = hit as f64 / slow.len().max(1) as f64;
+    let lack = Lack::rows(rows, 1000, "requests");
+    let few = (rows < 1000).then(|| Few { least: least_share(value, slow.len() as u64), lack });
     let sentence = format!(
-        "{hit} of the {} slowest requests (over {}) had a GC pause in them.",
+        "{hit} of the {} slowest requests (over {}) stood still for GCs half of their time or more.",
         slow.len(),
         words::time(p99 as f64)
     );
     // Where pauses are short, a request that is slow by them is slow by nothing.
     let at_most = Some(score(p99 as f64, 1e7, 1e8));
-    Figure { value, rows, at_most, sentence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, few, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]
@@ -77,7 +78,7 @@ mod story {
                     process_id: 7,
                     kind: "gc",
                     start_ts_ns: n * 30 * MS,
-                    duration_ns: 9 * MS,
+                    duration_ns: 200 * MS,
                     ..GcPause::default()
                 };
                 made.tables.add(&row);

@@ -27,14 +27,15 @@ pub(super) const RULE: Rule = Rule {
 fn judge(look: &Look<'_>) -> Judged {
     let slowest = look.picture.collections.pauses_of(look.id).max_by_key(|pause| pause.suspend_ns);
     let rows = look.picture.collections.pauses_of(look.id).count() as u64;
-    let Some(pause) = slowest.filter(|_| rows >= shared::LEAST_COLLECTIONS) else {
-        return Judged::too_little(format!("{rows} pauses are too few."));
-    };
+    let Some(pause) = slowest else { return Judged::too_few(0, shared::LEAST_COLLECTIONS, "pauses") };
     let value = pause.suspend_ns as f64;
+    // Of more pauses the longest is no shorter.
+    let lack = Lack::rows(rows, shared::LEAST_COLLECTIONS, "pauses");
+    let few = (rows < shared::LEAST_COLLECTIONS).then_some(Few { least: value, lack });
     let sentence = format!("Longest suspension: {} ({}).", words::time(value), look.gc(pause.gc_id));
     let evidence = shared::pauses(look, "suspend_ns");
     let subject = Some(format!("gc_id {}", pause.gc_id));
-    Figure { value, rows, subject, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, few, subject, sentence, evidence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

@@ -35,9 +35,6 @@ fn judge(look: &Look<'_>) -> Judged {
         let is_made = is_text && look.picture.sites.has(site, &[Is::MakesString]);
         if is_made { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
     });
-    if let Some(too_few) = part.too_few() {
-        return too_few;
-    }
     let (value, rate) = (part.share(), part.rate(look));
     let sentence = format!(
         "Strings made of others are {} of what is allocated, {} a second{}.",

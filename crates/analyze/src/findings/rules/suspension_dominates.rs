@@ -30,20 +30,19 @@ fn judge(look: &Look<'_>) -> Judged {
         suspend += pause.suspend_ns as f64;
         rows += 1;
     }
-    if rows < shared::LEAST_COLLECTIONS || windows.total <= 0.0 {
-        return Judged::too_little(format!("{rows} pauses are too few."));
-    }
-    let value = (suspend / windows.total).clamp(0.0, 1.0);
+    let value = (suspend / windows.total.max(1.0)).clamp(0.0, 1.0);
+    let few = Few::share(value, rows, shared::LEAST_COLLECTIONS, "pauses");
     let share = windows.worst(look.recording_ns());
     let sentence = format!(
-        "{} of the time in pauses was suspension; pauses took {} of the worst half minute.",
+        "{} of the time in pauses was suspension; pauses took {} of {}.",
         words::percent(value),
-        words::percent(share)
+        words::percent(share),
+        look.worst()
     );
     let evidence = shared::pauses(look, "suspend_ns");
     // The limits of `pause_share`: short pauses are no matter, whatever they are made of.
     let at_most = Some(score(share, 0.05, 0.10));
-    Figure { value, rows, at_most, sentence, evidence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, few, sentence, evidence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Each rule on recordings that have its defect, more or less of it, that lack it, that lack its events, and that lost some.
 
-use tracequet_facts::fact::{Activity, Allocation, EventType, FactSink, GcHandle, Type};
+use tracequet_facts::fact::{Activity, Allocation, EventType, FactSink, GcHandle, Type, Wait};
 use tracequet_trace::guid::Guid;
 
 use super::RULES;
 use crate::findings::rule::Rule;
-use crate::findings::tests::story::{MS, Made, allocation, quiet, survivors};
+use crate::findings::tests::story::{MS, Made, S, allocation, quiet, survivors};
 use crate::findings::{Finding, Findings, Verdict};
 
 /// Rules that never warn.
@@ -374,6 +374,51 @@ fn workers_that_sleep_and_the_queue_behind_them_are_seen() {
     // Native code that works is no wait.
     let hashed = of("blocked_workers", judged("Interop+Crypto.EvpDigestUpdate(int)"));
     assert_eq!((hashed.verdict, hashed.figure), (Verdict::Fine, Some(0.0)), "{hashed:?}");
+}
+
+/// A recording with a part of the rows that a rule asks for is judged by the least that they may stand for.
+#[test]
+fn few_rows_say_no_more_than_they_surely_stand_for() {
+    let judged = |collections: u32, large: u32| {
+        let mut made = Made::new();
+        made.trace.duration_ns = 3 * S;
+        quiet(&mut made);
+        let reason = |n| if n <= large { "AllocLarge" } else { "AllocSmall" };
+        (1..=collections).for_each(|n| made.gc(n, 0, reason(n), "blocking"));
+        of("large_object_triggers", found_in(made))
+    };
+    let all = judged(6, 6);
+    assert_eq!((all.verdict, all.figure), (Verdict::Warning, Some(1.0)), "{all:?}");
+    assert!(all.score < judged(12, 12).score, "six prove less than twelve");
+    assert_eq!(judged(4, 2).verdict, Verdict::Info);
+    // One of three may be any share, and none of three is no proof that there is none.
+    for few in [judged(3, 1), judged(3, 0)] {
+        assert_eq!((few.verdict, few.score), (Verdict::TooLittle, None), "{few:?}");
+        assert_eq!(few.sentence, "10 GCs are needed, and there are 3.");
+        assert_eq!(few.next_step, "tracequet collect --for gc,allocations --duration 30s");
+    }
+}
+
+/// A thread that gives the pool work starts one of its workers, and may wait for that. It is none.
+#[test]
+fn who_gives_the_pool_work_is_no_worker() {
+    let judged = |path: &[&str]| {
+        let mut made = Made::new();
+        quiet(&mut made);
+        let callsite_id = made.site(path);
+        for n in 0..60 {
+            let (start_ts_ns, end_ts_ns) = (n * S, Some(n * S + 4 * S));
+            made.tables.add(&Wait { start_ts_ns, end_ts_ns, process_id: 7, callsite_id, ..Wait::default() });
+        }
+        of("blocked_workers", found_in(made)).verdict
+    };
+    let pool = "System.Threading.PortableThreadPool+WorkerThread.";
+    let (begins, adds) = (format!("{pool}WorkerThreadStart()"), format!("{pool}MaybeAddWorkingWorker()"));
+    assert_eq!(
+        judged(&["Shop.Feeds.Listen()", "System.Threading.ThreadPool.QueueUserWorkItem()", &adds]),
+        Verdict::Fine
+    );
+    assert_eq!(judged(&[&begins, "Shop.Feeds.Read()", "System.Threading.Monitor.Wait()"]), Verdict::Warning);
 }
 
 /// A cache with a bound that fills while one full collection looks is no leak that is proven.

@@ -1,6 +1,8 @@
 //! Threads are started one by one, each for a little work.
 
 use crate::findings::prelude::*;
+use crate::findings::shared::at_start;
+use crate::samples::least_part;
 use crate::subjects::sites::Is;
 
 pub(super) const RULE: Rule = Rule {
@@ -9,7 +11,7 @@ pub(super) const RULE: Rule = Rule {
     about: "Threads are started one after the other, each for a little work: to start one takes longer than much of what it does, and \
         it has a stack of its own.",
     measure: "Threads that began later than a second after the start of the recording, divided by the time. Your method that was sampled most while \
-        it started a thread is named, or else the one that most of them were seen in. At least five seconds.",
+        it started a thread is named, or else the one that most of them were seen in. In less than five seconds it is no warning.",
     unit: "count/s",
     info: 10.0,
     warning: 50.0,
@@ -27,13 +29,18 @@ pub(super) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
+/// Seconds with which the figure is taken as it is. Of fewer there is no warning.
+const LEAST_SECONDS: f64 = 5.0;
+
 fn judge(look: &Look<'_>) -> Judged {
-    if look.seconds() < 5.0 {
-        return Judged::too_little("Five seconds of threads are needed.");
-    }
     let process = look.process;
     let rows = process.started.len() as u64;
-    let value = rows as f64 / look.seconds();
+    let value = rows as f64 / look.seconds().max(1e-9);
+    // A program starts threads that stay when it starts.
+    let is_short = look.seconds() < LEAST_SECONDS;
+    let lack = look.too_short(LEAST_SECONDS * 1e9, "a program starts threads when it starts");
+    let few = is_short.then(|| Few { least: at_start(value * least_part(rows), &RULE), lack });
+    let at_most = is_short.then_some(60.0);
     let sites = &look.picture.sites;
     // A method that starts a thread is sampled while it waits for it to run. Without such samples, the methods that the new
     // threads run are taken.
@@ -47,7 +54,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let sentence = format!("{rows} threads were started, {} a second{by}.", words::three(value));
     // Threads are rows without these events, too, though not all of them.
     let rows = if look.picture.has("workers") { rows } else { 0 };
-    Figure { value, rows, own_method, sentence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, few, own_method, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

@@ -39,9 +39,6 @@ fn judge(look: &Look<'_>) -> Judged {
         true => (allocated.bytes, allocated.samples),
         false => (0.0, 0),
     });
-    if let Some(too_few) = part.too_few() {
-        return too_few;
-    }
     let (value, rate) = (part.share(), part.rate(look));
     let name = part.type_name.clone().unwrap_or_default();
     let sentence = format!(

@@ -28,7 +28,7 @@ pub(super) const RULE: Rule = Rule {
 fn judge(look: &Look<'_>) -> Judged {
     let (frames, named) = (look.picture.frames, look.picture.named_frames);
     if frames < 100 {
-        return Judged::too_little(format!("{frames} frames of call stacks are too few."));
+        return Judged::too_few(frames, 100, "frames of call stacks");
     }
     let value = 1.0 - named as f64 / frames as f64;
     let sentence = format!("{} of {frames} frames of call stacks have no name.", words::percent(value));

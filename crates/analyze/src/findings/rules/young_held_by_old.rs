@@ -41,17 +41,18 @@ fn judge(look: &Look<'_>) -> Judged {
         alive += marked.all as f64;
         rows += 1;
     }
-    if rows < shared::LEAST_COLLECTIONS || alive < 10e6 {
-        return Judged::too_little(format!("{} that {rows} GCs marked are too little.", words::size(alive)));
+    if alive < shared::LEAST_BYTES {
+        return Judged::TooLittle(shared::lack_of_bytes(alive, "that young GCs find alive"));
     }
     let value = held / alive;
+    let few = Few::share(value, rows, shared::LEAST_COLLECTIONS, "gen 0 and gen 1 GCs");
     let sentence = format!(
         "{} of what gen 0 and gen 1 GCs found alive was held by objects of older generations.",
         words::percent(value)
     );
     // What young collections do not pay for is no matter.
     let at_most = shared::cost_of_young(look);
-    Figure { value, rows, at_most, sentence, ..Figure::default() }.into()
+    Figure { value, rows, at_most, few, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

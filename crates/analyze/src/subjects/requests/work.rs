@@ -23,6 +23,9 @@ pub const CLIENT: [(&str, &str); 3] = [
 const FRAMES: [(&str, &str); 2] =
     [("Microsoft.AspNetCore.Hosting", "Host"), ("Microsoft-AspNetCore-Server-Kestrel", "Connection")];
 
+/// Tasks have no id of their own, but that of the work that they are a part of.
+const TASKS: &str = "System.Threading.Tasks.TplEventSource";
+
 /// Activities of a process that are remembered, and steps from one to those that it lies in.
 const MOST_SPANS: usize = 1 << 18;
 const MOST_STEPS: usize = 64;
@@ -121,7 +124,7 @@ impl Work {
     /// An activity of the process.
     pub(crate) fn add(&mut self, row: &Activity<'_>, kind: Kind) {
         let id = id_of(row.activity_id);
-        if id == 0 || self.spans.len() >= MOST_SPANS {
+        if id == 0 || row.provider_name == TASKS || self.spans.len() >= MOST_SPANS {
             return;
         }
         let end_ns = row.duration_ns.map_or(i64::MAX, |ns| row.start_ts_ns.saturating_add(ns.max(0)));
@@ -248,6 +251,7 @@ mod tests {
             ("Microsoft-AspNetCore-Server-Kestrel/Connection", "c", "", 0, 1000),
             ("Microsoft.AspNetCore.Hosting/Request", "r", "c", 100, 50),
             ("Microsoft.AspNetCore.Hosting/Request", "r", "c", 200, 50),
+            ("System.Threading.Tasks.TplEventSource/Operation", "r", "", 205, 40),
             ("Shop/load", "l", "r", 210, 30),
             ("Shop/query", "q", "l", 215, 10),
         ]);
