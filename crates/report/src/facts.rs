@@ -300,11 +300,14 @@ const FIRST: [&str; 9] = [
     "request.server.p99",
 ];
 
-/// The title of a metric, with what it is of: `Allocated of a type: System.String`.
+/// The title of a metric, with what it is of: `Allocated of a type: System.String`; of the score of a rule that of the rule.
 pub(crate) fn title(name: &str) -> String {
     let title = definition_of(name).ok().flatten().map_or(name, |definition| definition.title.as_str());
     match name.split_once('[') {
-        Some((_, of)) => format!("{title}: {}", of.strip_suffix(']').unwrap_or(of)),
+        Some((_, of)) => {
+            let of = of.strip_suffix(']').unwrap_or(of);
+            format!("{title}: {}", rule(of).filter(|_| name.starts_with("finding.score")).map_or(of, |rule| rule.title))
+        }
         None => title.to_owned(),
     }
 }

@@ -37,11 +37,10 @@ pub(crate) fn generations(recording: &Recording<'_>, collections: &Collections, 
         if most(&after) == 0.0 {
             continue;
         }
-        let last = budget.last().map_or(0.0, |(_, bytes)| *bytes);
         let words = format!(
-            "at most {} after a collection; {} may be allocated until the next one is due, by the last one",
+            "at most {} after a collection; up to {} may be allocated until the next one is due",
             size(most(&after) as u64),
-            size(last as u64)
+            size(most(&budget) as u64)
         );
         let drawn = [line(*class, "bytes", after), line("bg", "bytes", budget)];
         out += &lines(name, &words, end_ns, None, &drawn, &[(*class, "size"), ("bg", "budget")]);

@@ -20,8 +20,9 @@ const MOST_HELD: usize = 1 << 20;
 /// Callers that are looked for outside of the code of locks.
 const MOST_DEPTH: usize = 64;
 
-/// Views that queries of rules ask, with the columns that they ask for. `{counted}` stands for the samples of allocations that count.
-const VIEWS: [(&str, &str); 10] = [
+/// Views that queries of rules ask, with the columns that they ask for. `{counted}` stands for the samples of allocations that count,
+/// `{last}` for the time of the last allocation that was followed.
+const VIEWS: [(&str, &str); 11] = [
     (
         "own",
         "SELECT c.callsite_id, f.written_name AS own_method FROM callsite c JOIN frame f ON f.frame_id = c.frame_id",
@@ -66,6 +67,17 @@ const VIEWS: [(&str, &str); 10] = [
          LEFT JOIN types t ON t.process_id = l.process_id AND t.type_id = l.type_id GROUP BY ALL",
     ),
     (
+        "live_by_site",
+        "SELECT l.process_id, s.name AS method, t.name AS type_name, sum(l.allocation_bytes) AS alive_bytes, \
+         coalesce(sum(l.allocation_bytes) FILTER (l.ts_ns * 5 < {last}), 0) AS first_fifth_bytes, \
+         coalesce(sum(l.allocation_bytes) FILTER (l.ts_ns * 5 >= {last} AND l.ts_ns * 5 < 2 * {last}), 0) AS second_fifth_bytes, \
+         coalesce(sum(l.allocation_bytes) FILTER (l.ts_ns * 5 >= 2 * {last} AND l.ts_ns * 5 < 3 * {last}), 0) AS third_fifth_bytes, \
+         coalesce(sum(l.allocation_bytes) FILTER (l.ts_ns * 5 >= 3 * {last} AND l.ts_ns * 5 < 4 * {last}), 0) AS fourth_fifth_bytes, \
+         coalesce(sum(l.allocation_bytes) FILTER (l.ts_ns * 5 >= 4 * {last}), 0) AS last_fifth_bytes \
+         FROM allocation_lifetime l LEFT JOIN site s ON s.callsite_id = l.callsite_id \
+         LEFT JOIN types t ON t.process_id = l.process_id AND t.type_id = l.type_id WHERE l.fate = 'alive' GROUP BY ALL",
+    ),
+    (
         "jit",
         "SELECT m.process_id, concat_ws('.', nullif(m.namespace, ''), m.name) AS method, s.own_method, m.tier, \
          m.duration_ns / 1e6 AS jit_ms FROM method_compilation m LEFT JOIN site s ON s.callsite_id = m.callsite_id WHERE m.kind = 'jit'",
@@ -89,6 +101,10 @@ pub(super) struct Rows {
 
 tracequet_dataset::row! {
     struct Trace of trace { start_ts }
+}
+
+tracequet_dataset::row! {
+    struct Followed of allocation_lifetime { ts_ns }
 }
 
 tracequet_dataset::row! {
@@ -120,9 +136,14 @@ impl<'r> Asked<'r> {
         let Some(name) = all.into_iter().find(|view| *view == name) else { return Ok(None) };
         if !self.views.contains_key(name) {
             let known = VIEWS.iter().find(|(view, _)| *view == name);
-            let rows = match known.map(|(_, sql)| {
-                if sql.contains("{counted}") { sql.replace("{counted}", &self.counted()) } else { (*sql).to_owned() }
-            }) {
+            let filled = |(_, sql): &(&str, &str)| -> Result<String> {
+                Ok(match () {
+                    () if sql.contains("{counted}") => sql.replace("{counted}", &self.counted()),
+                    () if sql.contains("{last}") => sql.replace("{last}", &self.last()?.to_string()),
+                    () => (*sql).to_owned(),
+                })
+            };
+            let rows = match known.map(filled).transpose()? {
                 _ if name == OUTSIDE_OF_LOCKS => Some(outside_of_locks(self.recording)?),
                 Some(sql) => query(&sql).map(|query| self.run(&query)).transpose()?.flatten(),
                 None => None,
@@ -256,6 +277,13 @@ impl<'r> Asked<'r> {
             }
         }
         Ok(true)
+    }
+
+    /// When the last object was allocated that was followed.
+    fn last(&self) -> Result<i64> {
+        let mut last = 1;
+        self.recording.each_recorded::<Followed<'_>>(|row| last = row.ts_ns.max(last))?;
+        Ok(last)
     }
 
     fn is_small(&self, table: &str) -> bool {
@@ -668,8 +696,8 @@ mod tests {
 
     #[test]
     fn views_are_queries_of_this_form() {
-        VIEWS
-            .iter()
-            .for_each(|(name, sql)| assert!(query(&sql.replace("{counted}", "a.source IS NULL")).is_some(), "{name}"));
+        VIEWS.iter().for_each(|(name, sql)| {
+            assert!(query(&sql.replace("{counted}", "a.source IS NULL").replace("{last}", "9")).is_some(), "{name}")
+        });
     }
 }

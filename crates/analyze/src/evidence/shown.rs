@@ -23,7 +23,7 @@ const ID: Shown = In(Unit::Id);
 const MS: Shown = Times(1e6);
 
 /// Columns of queries, their titles and what their values are.
-const COLUMNS: [(&str, &str, Shown); 62] = [
+const COLUMNS: [(&str, &str, Shown); 67] = [
     ("alive_bytes", "alive", SIZE),
     ("allocated_bytes", "allocated", SIZE),
     ("bytes", "bytes", SIZE),
@@ -36,6 +36,11 @@ const COLUMNS: [(&str, &str, Shown); 62] = [
     ("field", "field", Text),
     ("finalization_promoted_count", "finalizable objects", COUNT),
     ("finalized", "finalized", COUNT),
+    ("first_fifth_bytes", "of the first fifth", SIZE),
+    ("second_fifth_bytes", "of the second", SIZE),
+    ("third_fifth_bytes", "of the third", SIZE),
+    ("fourth_fifth_bytes", "of the fourth", SIZE),
+    ("last_fifth_bytes", "of the last fifth", SIZE),
     ("first_at", "first at byte", COUNT),
     ("first_s", "first seen s", Times(1e9)),
     ("for_example", "for example", Text),

@@ -71,7 +71,9 @@ impl Spans {
     /// The ones that began at a time or before it, the last first, as long as one of them may end at `after` or later.
     fn before(&self, ts_ns: i64, after: i64) -> impl Iterator<Item = (i64, i64, usize)> {
         let begun = self.all.partition_point(|(from, ..)| *from <= ts_ns);
-        let near = self.all.iter().zip(&self.ends).take(begun).rev();
+        // Of slices: an iterator that takes the first ones of a pair of lists walks back over all that it leaves.
+        let all = self.all.get(..begun).unwrap_or_default();
+        let near = all.iter().zip(self.ends.get(..begun).unwrap_or_default()).rev();
         near.take_while(move |(_, end)| **end >= after).map(|(span, _)| *span)
     }
 }
