@@ -86,7 +86,7 @@ pub fn check(surfaces: &Surfaces, python: Option<&Path>) -> [bool; 2] {
         if !collections.is_empty() {
             assert_eq!(longest_shown.iter().flatten().max(), Some(&longest), "{name}: list");
         }
-        let (before, _) = surfaces.html.split_once("</dd><dt>longest pause</dt>").expect("the card");
+        let (before, _) = surfaces.html.split_once("</dd><dt>Longest pause</dt>").expect("the card");
         let card = before.rsplit_once("<dd>").unwrap().1;
         assert!(surfaces.html.contains(&format!("Pauses: {} pause", pauses.len())), "{name}");
         assert!(surfaces.html.contains(&format!(", the longest {card}")), "{name}: timeline, {card}");
