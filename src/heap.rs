@@ -202,8 +202,13 @@ impl Heap<'_> {
     fn head(&self, out: &mut Document) {
         let graph = self.graph;
         let Snapshot { gc_id, gc_number, start_ns, complete, .. } = graph.snapshot;
+        // Dumps of other tools and of Mono have no number.
+        let collection = match gc_number {
+            0 => format!("collection {gc_id}"),
+            number => format!("GC #{number} (gc_id {gc_id})"),
+        };
         out.line(format!(
-            "Heap in GC #{gc_number} (gc_id {gc_id}) at {} s: {} of {} in all, {}, {}",
+            "Heap in {collection} at {} s: {} of {} in all, {}, {}",
             moment(start_ns),
             counted(graph.len().into(), "object", "objects"),
             size(graph.size_bytes()),

@@ -504,5 +504,6 @@ fn the_sample_is_the_cache_of_pages() {
     }
     assert!(std::fs::read(&path).unwrap() == bytes, "{}", path.display());
     let said = run(&["heap", path.to_str().unwrap(), "--type", "Shop.Page"]);
+    assert!(said.out.starts_with("Heap in collection 2 at "), "{}", said.out);
     assert!(said.out.contains("static field Shop.Cache.Shared"), "{}", said.out);
 }
