@@ -100,7 +100,7 @@ mod story {
         let site = made.site(&["Shop.Program.Main()", "Shop.Visits.Answer(int)"]);
         made.tables.add(&Type { process_id: 7, type_id: 4, name: "Shop.Session", ..Type::default() });
         for n in 0..400u32 {
-            // Born in each gap between two full collections; those that die do so at the next one.
+            // Born in each gap between two full collections; those that die do so at the second one, as what a window holds that moves on.
             let (born, is_dead) = (i64::from(n % 4) * 10 * S + 5 * S, part(n, 400));
             let row = AllocationLifetime {
                 ts_ns: born,
@@ -114,8 +114,8 @@ mod story {
                 survived_collections: 3,
                 highest_generation: Some(2),
                 generation_at_end: Some(2),
-                last_alive_ts_ns: if is_dead { born + 4 * S } else { 50 * S },
-                dead_ts_ns: is_dead.then_some(born + 5 * S),
+                last_alive_ts_ns: if is_dead { born + 14 * S } else { 50 * S },
+                dead_ts_ns: is_dead.then_some(born + 15 * S),
                 ..AllocationLifetime::default()
             };
             made.tables.add(&row);

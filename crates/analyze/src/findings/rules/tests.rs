@@ -1,6 +1,6 @@
 //! Each rule on recordings that have its defect, more or less of it, that lack it, that lack its events, and that lost some.
 
-use tracequet_facts::fact::{Activity, Allocation, EventType, FactSink, GcHandle, Type, Wait};
+use tracequet_facts::fact::{Activity, Allocation, EventType, FactSink, GcFinalizable, GcHandle, GcPause, Type, Wait};
 use tracequet_trace::guid::Guid;
 
 use super::RULES;
@@ -397,6 +397,70 @@ fn few_rows_say_no_more_than_they_surely_stand_for() {
         assert_eq!(few.sentence, "10 GCs are needed, and there are 3.");
         assert_eq!(few.next_step, "tracequet collect --for gc,allocations --duration 30s");
     }
+}
+
+/// A lock that readers share writes no event of a lock, but one of a wait.
+#[test]
+fn waits_for_a_lock_that_readers_share_are_those_for_a_lock() {
+    let judged = |waits_in: &str| {
+        let mut made = Made::new();
+        quiet(&mut made);
+        let callsite_id = made.site(&["System.Threading.ThreadPoolWorkQueue.Dispatch()", "Shop.Rates.Of()", waits_in]);
+        for n in 0..60 {
+            let (start_ts_ns, end_ts_ns) = (n * S, Some(n * S + S / 2));
+            made.tables.add(&Wait { start_ts_ns, end_ts_ns, process_id: 7, callsite_id, ..Wait::default() });
+        }
+        let found = found_in(made);
+        ["lock_convoy", "blocked_workers"].map(|rule| of(rule, found.clone()))
+    };
+    let [lock, workers] = judged("System.Threading.ReaderWriterLockSlim.TryEnterWriteLockCore()");
+    assert_eq!((lock.verdict, workers.verdict), (Verdict::Warning, Verdict::Fine), "{lock:?}");
+    assert_eq!((lock.figure, lock.own_method.as_deref()), (Some(0.5), Some("Shop.Rates.Of")));
+    let [lock, workers] = judged("System.Threading.ManualResetEventSlim.Wait()");
+    assert_eq!((lock.verdict, workers.verdict), (Verdict::Fine, Verdict::Info), "{workers:?}");
+}
+
+/// A request of 300 ms is not slow because of the 9 ms of a pause.
+#[test]
+fn a_short_pause_does_not_make_a_request_slow() {
+    let judged = |pause_ns: i64| {
+        let mut made = Made::new();
+        quiet(&mut made);
+        with("requests_in_pauses", 0.0, &mut made);
+        for n in 0..40i64 {
+            let start_ts_ns = n * 1500 * MS;
+            made.tables.add(&GcPause {
+                process_id: 7,
+                kind: "gc",
+                start_ts_ns,
+                duration_ns: pause_ns,
+                ..GcPause::default()
+            });
+        }
+        of("requests_in_pauses", found_in(made)).verdict
+    };
+    assert_eq!((judged(9 * MS), judged(200 * MS)), (Verdict::Fine, Verdict::Warning));
+}
+
+/// What is finalized says whose it is, where its types and allocations are recorded.
+#[test]
+fn who_allocates_what_is_finalized_is_named() {
+    let mut made = Made::new();
+    quiet(&mut made);
+    with("finalizers", 1.0, &mut made);
+    let [keys, other] = ["Shop.Keys.Sign()", "Shop.Totals.Sum()"].map(|name| made.site(&[name]));
+    for n in 0..200 {
+        let (site, name) = if n % 4 == 0 { (keys, "Shop.KeyHandle") } else { (other, "System.Byte[]") };
+        made.tables.add(&allocation(site, "sampled", name, "small"));
+    }
+    let type_id = "Shop.KeyHandle".len() as u64;
+    made.tables.add(&Type { process_id: 7, type_id, name: "Shop.KeyHandle", ..Type::default() });
+    made.tables.add(&GcFinalizable { process_id: 7, action: "finalized", type_id, ..GcFinalizable::default() });
+    let found = of("finalizers", found_in(made));
+    assert_eq!(
+        (found.own_method.as_deref(), found.subject.as_deref()),
+        (Some("Shop.Keys.Sign"), Some("Shop.KeyHandle"))
+    );
 }
 
 /// A thread that gives the pool work starts one of its workers, and may wait for that. It is none.
