@@ -131,7 +131,8 @@ pub fn followed(recording: &Recording<'_>) -> Result<Vec<Finding>> {
     let has = |name: &str| recording.tables().any(|table| table.name == name && table.rows > 0);
     // Without one of the tables that findings are made of, those that were made when the dataset was written say more.
     let is_whole = || Findings::tables().into_iter().all(|name| recording.table(name).is_ok());
-    if !is_known && TABLES.into_iter().all(has) && is_whole() {
+    // Rows of `allocation_lifetime` are seen as those of any table: followed once more they would count twice.
+    if !is_known && !has(super::lifetime::TABLE) && TABLES.into_iter().all(has) && is_whole() {
         let mut findings = Findings::new()?;
         match found_lifetimes(recording, |lifetime| {
             findings.follow(lifetime);
