@@ -117,6 +117,8 @@ impl Queries {
                     }
                 }
                 Belongs::Inside => {}
+                // No request sent this, where requests are known: a loop in the background sends one for each of its items.
+                Belongs::Unknown if work.has_requests() => {}
                 Belongs::Unknown => alone.push(sent),
             }
         }
@@ -393,6 +395,12 @@ mod tests {
         finish(&mut queries);
         assert_eq!((queries.statements[0].runs.count, queries.statements[0].runs.longest_ns), (2, 3));
         assert_eq!(queries.statements[0].text, "SELECT ?");
+        // Where requests have ids, what none of them sent is of the background.
+        let mut work = Work::default();
+        work.add(&Activity { activity_id: Some("r"), ..query("", 0, fields) }, Kind::Request(0));
+        queries.see(&query("", 600_000_000, fields));
+        queries.finish(Kind::Query, &work);
+        assert_eq!(queries.statements[0].runs.count, 2);
     }
 
     /// Two loops share two threads: each goes on where its query ended.

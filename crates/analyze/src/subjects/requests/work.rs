@@ -118,6 +118,7 @@ pub(crate) enum Belongs {
 pub(crate) struct Work {
     spans: Vec<Span>,
     kinds: Vec<Kind>,
+    has_requests: bool,
 }
 
 impl Work {
@@ -127,10 +128,16 @@ impl Work {
         if id == 0 || row.provider_name == TASKS || self.spans.len() >= MOST_SPANS {
             return;
         }
+        self.has_requests |= matches!(kind, Kind::Request(_));
         let end_ns = row.duration_ns.map_or(i64::MAX, |ns| row.start_ts_ns.saturating_add(ns.max(0)));
         let parent = id_of(row.parent_activity_id);
         self.spans.push(Span { id, start_ns: row.start_ts_ns, end_ns, parent, place: self.kinds.len() });
         self.kinds.push(kind);
+    }
+
+    /// Whether requests that came in have ids, so that what they ask for names them.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.has_requests
     }
 
     /// All were added.
