@@ -12,6 +12,9 @@ use super::verdict::Verdict;
 use super::words;
 use crate::metrics::Missing;
 
+/// Of fewer rows than a rule asks for, this many may be a warning. Three of three GCs prove a share, and are not many.
+const WARNING_ROWS: u64 = 6;
+
 /// What a rule says of a recording or a process: a row of the table `finding`, which describes the fields.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "schemas/tables/finding.toml says it")]
@@ -130,6 +133,9 @@ fn one(rule: &Rule, look: &Look<'_>) -> Finding {
     let mut score_of = score(figure.value, rule.info, rule.warning).min(figure.at_most.unwrap_or(100.0));
     if let Some(few) = figure.few {
         score_of = score_of.min(score(few.least, rule.info, rule.warning));
+        if figure.rows < WARNING_ROWS {
+            score_of = score_of.min(60.0);
+        }
         if score_of < INFO {
             return if is_recorded { too_little(finding, look, few.lack) } else { finding };
         }
