@@ -33,9 +33,9 @@ impl AskedArgs {
         self.which.trace.as_deref()
     }
 
-    /// The conversion of a recording into what is asked about.
+    /// The conversion of a recording into what is asked about. No hash is taken: the dataset is not kept.
     pub fn request(&self) -> Convert {
-        Convert::default().own(self.own.patterns()).processes(self.which.process.iter().cloned())
+        Convert::default().own(self.own.patterns()).processes(self.which.process.iter().cloned()).unhashed(true)
     }
 
     /// Whether it is more than a dataset can be asked for: which processes and whose code is said when it is made.

@@ -1,6 +1,7 @@
 //! `tracequet explain`: what is wrong in recordings, the most important first.
 
 use tracequet::analyze::findings::{Explanation, Verdict, explained_tables};
+use tracequet::analyze::present::Format;
 
 use super::prelude::*;
 
@@ -46,7 +47,9 @@ pub enum FailOn {
 pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
     // All processes are judged, so that the findings about the recording are those of all of it.
     let asked = AskedArgs { own: args.asked.own.clone(), ..AskedArgs::default() };
-    let request = asked.request().lifetimes(tracequet::LIFETIMES);
+    // Programs get the key of the recording, which is made of its hash.
+    let is_for_people = matches!(args.format.format(), Format::Text | Format::Markdown);
+    let request = asked.request().lifetimes(tracequet::LIFETIMES).unhashed(is_for_people);
     let opened = opened::open(&args.input, &explained_tables(), &asked, request)?;
     let input = |trace_id: &str| opened.argument(&args.input, trace_id);
     let mut answer = Explanation::of(&opened.dataset, args.asked.trace(), &args.asked.which.process, &input)?;

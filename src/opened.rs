@@ -92,7 +92,7 @@ fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<
     let mut bar = Bar::new(false);
     let name = shown(input).to_string_lossy().into_owned();
     let mut show = |progress: Progress| bar.show(&name, progress.position, progress.total);
-    let result = TemporaryDataset::convert(folder, request.tables_to_read(tables).unhashed(true), &mut show);
+    let result = TemporaryDataset::convert(folder, request.tables_to_read(tables), &mut show);
     bar.clear();
     let converted = result?;
     let losses = converted.summary.inputs.iter().any(|input| input.has_losses());

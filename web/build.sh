@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds target/tracequet.html: the program for WASI in one file with its page. `web/build.sh --profile quick` compiles faster, to larger and
-# slower code. Needs node, and for the C of zstd clang, lld and wasi-libc (Debian: clang lld llvm wasi-libc libclang-rt-dev-wasm32).
+# slower code. Needs node, and for the C of zstd clang, lld and wasi-libc (Debian: clang lld llvm wasi-libc libclang-rt-dev-wasm32). zopfli packs it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . .ci/common.sh
@@ -8,6 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 profile=web
 [ "${1:-}" != --profile ] || profile=$2
 command -v node >/dev/null || apt_install nodejs
+command -v zopfli >/dev/null || apt_install zopfli
 command -v wasm-ld >/dev/null && [ -d /usr/include/wasm32-wasi ] || apt_install clang lld llvm wasi-libc libclang-rt-dev-wasm32
 cross wasm32-wasip1
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")

@@ -95,13 +95,14 @@ impl Arguments {
 
     fn request(&self, inputs: &[String]) -> Convert {
         let request = Convert::default().inputs(inputs).own(self.own.clone()).processes(self.processes.clone());
+        let request = request.unhashed(true);
         let request = request.from_ns(self.from_ns).to_ns(self.to_ns);
         if inputs.len() > 1 { request.layout(DatasetLayout::Hive) } else { request }
     }
 
     fn converted(&self, request: Convert, tables: &[&str]) -> Result<TemporaryDataset> {
         let folder = tempfile::tempdir().map_err(Error::io("temporary folder"))?;
-        TemporaryDataset::convert(folder, request.tables_to_read(tables).unhashed(true), &mut |_| {})
+        TemporaryDataset::convert(folder, request.tables_to_read(tables), &mut |_| {})
     }
 
     fn page(&self) -> Result<String> {
@@ -127,14 +128,15 @@ impl Arguments {
     }
 
     fn findings(&self) -> Result<String> {
-        let request = self.request(&self.inputs).lifetimes(LIFETIMES);
+        // JSON has the key of the recording, which is made of its hash.
+        let request = self.request(&self.inputs).lifetimes(LIFETIMES).unhashed(false);
         let converted = self.converted(request, &explained_tables())?;
         let name = if let [name] = self.inputs.as_slice() { name } else { "recordings" };
         Ok(Explanation::of(&converted.dataset, None, &[], &|_| (name.to_owned(), None))?.written(Form::Json, 0.into()))
     }
 
     fn tables(&self) -> Result<()> {
-        let request = self.request(&self.inputs).lifetimes(LIFETIMES).output(&self.output);
+        let request = self.request(&self.inputs).lifetimes(LIFETIMES).unhashed(false).output(&self.output);
         convert(&request, &mut |_| {}).map(|_| ())
     }
 
