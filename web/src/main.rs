@@ -117,7 +117,9 @@ impl Arguments {
 
     fn changes(&self, base: &String, new: &String) -> Result<String> {
         let side = |input: &String| {
-            self.converted(self.request(std::slice::from_ref(input)).lifetimes(LIFETIMES), &changes::tables())
+            // The page names each side by its key.
+            let request = self.request(std::slice::from_ref(input)).lifetimes(LIFETIMES).unhashed(false);
+            self.converted(request, &changes::tables())
         };
         let (before, now) = (side(base)?, side(new)?);
         let datasets = [&before.dataset, &now.dataset];
