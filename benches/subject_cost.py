@@ -1,11 +1,12 @@
+#!/usr/bin/env python3
 """What each subject of `tracequet collect --for` leaves of a loaded server's requests.
 
-    benches/subject_cost.py KIT TRACEQUET [--runs N] ['OPTIONS OF COLLECT' ...]
+    benches/subject_cost.py KIT TRACEQUET [--runs N] [SUBJECT ...]
 
     KIT        a folder with `dotnet` and `csharp`, which compiles C#
     TRACEQUET  the program, a release build
     --runs     runs of each, in turn (4)
-    OPTIONS    what is recorded: '--for gc', '--for all --no-stack' (each subject)
+    SUBJECT    what is recorded, with other options of collect behind it: gc, 'all --no-stack' (each subject)
 
 The server (subject_cost.cs) has a processor of its own; wrk, the load, shares another one with the recorder. Each run loads the
 server for 4 s without, 4 s with and 2 s without a recording. Prints a row of Markdown for each: requests a second without and with,
@@ -53,7 +54,7 @@ def one_run(options, server, script, what, folder):
     before = load(server, script, 4)
     out = folder / "recording"
     shutil.rmtree(out, ignore_errors=True)
-    command = on(1, options.tracequet, "collect", "-q", "-p", server, *what.split(), "--duration", "6s", "-o", out)
+    command = on(1, options.tracequet, "collect", "-q", "-p", server, "--for", *what.split(), "--duration", "6s", "-o", out)
     recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     time.sleep(1.3)
     during = load(server, script, 4)
@@ -73,9 +74,9 @@ def main():
     parser.add_argument("tracequet")
     parser.add_argument("what", nargs="*")
     parser.add_argument("--runs", type=int, default=4)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     presets = tomllib.loads((HERE.parent / "schemas/presets.toml").read_text())["preset"]
-    whats = options.what or [f"--for {preset['name']}" for preset in presets if preset["name"] != "heap"]
+    whats = options.what or [preset["name"] for preset in presets if preset["name"] != "heap"]
     environment = dict(os.environ, DOTNET_ROOT=str(options.kit))
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -100,7 +101,7 @@ def main():
     for what, runs in found.items():
         without, during, ratio, cost, cost_during = map(statistics.median, zip(*runs))
         ratios = [run[2] for run in runs]
-        print(f"| `{what}` | {len(runs)} | {without:,.0f} | {during:,.0f} | {ratio:.2f} | {min(ratios):.2f} to {max(ratios):.2f} | {cost:.0f} | {cost_during:.0f} |")
+        print(f"| `--for {what}` | {len(runs)} | {without:,.0f} | {during:,.0f} | {ratio:.2f} | {min(ratios):.2f} to {max(ratios):.2f} | {cost:.0f} | {cost_during:.0f} |")
 
 
 if __name__ == "__main__":
