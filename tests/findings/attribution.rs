@@ -185,7 +185,7 @@ fn an_event_source_that_lost_its_events_is_named() {
     assert!(messages.iter().any(|message| message.starts_with(refused)), "{messages:#?}");
 }
 
-/// What DiagnosticSource is asked for and does not understand, or was asked for before: the only trace of it are two of its messages.
+/// DiagnosticSource ignores specifications that it does not understand, or has already. Only two of its messages say so.
 #[test]
 fn specifications_that_diagnostic_source_ignores_are_named() {
     let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples/habits/specs.nettrace.zst");

@@ -1,4 +1,4 @@
-//! What is said of the first seconds of a recording, and of one that lacks some of its events.
+//! Findings of the first seconds of a recording, and of a recording that lacks some of its events.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,10 +26,10 @@ const FIRST: &[(&str, &str, &str)] = &[
     ("fourth/bugs/syncasync-buggy.all", "blocked_workers", "Contoso.Pricing.PriceService.Quote"),
 ];
 
-/// Memory that grows is told from a program that starts only after a while, and that is said.
+/// In three seconds memory that grows looks as in a program that starts: `explain` says that it needs more time.
 const TOO_SHORT: &[&str] = &["bugs/leak", "fourth/bugs/cachegrow-buggy.all"];
 
-/// The same work without the bugs.
+/// Programs that do the same work without the bugs.
 const HEALTHY: &[&str] = &[
     "bugs/sync-clean",
     "bugs/leak-clean",

@@ -420,7 +420,7 @@ fn the_recordings_of_a_diagsession_are_converted() {
         assert!(matches!(code(&output), 0 | 2), "{}", text(&output.stderr));
         Dataset::open_paths(&out)
     };
-    // Of the .NET Object Allocation tool: one recording, beside what is none.
+    // The .NET Object Allocation tool packs one recording, here beside a file of another kind.
     let one =
         packed("alloc.diagsession", &[("2C1A/dotnetalloc.nettrace", "events.nettrace"), ("9F00/app.pdb", "Churn.pdb")]);
     assert_eq!(converted(&one), [one.to_str().unwrap()]);

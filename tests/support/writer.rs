@@ -69,7 +69,7 @@ impl Writer {
         Writer::with_pointers(form, 8)
     }
 
-    /// Of a process with pointers of so many bytes.
+    /// Begins the recording of a process whose pointers have this many bytes.
     pub fn with_pointers(form: Form, pointer_size: u32) -> Writer {
         let mut header = Vec::new();
         for part in [2026u16, 11, 5, 20, 18, 12, 29, 912] {

@@ -40,6 +40,7 @@ use super::rows::each_row;
 pub use explained::{Explanation, process_names, tables as explained_tables};
 pub use judge::{Finding, Input};
 pub use rule::{Evidence, Example, Rule};
+pub use rules::{rule, title_of};
 pub use score::{INFO, WARNING, score};
 pub use verdict::Verdict;
 
@@ -56,11 +57,6 @@ const MAX_TEXT: u64 = 64 << 20;
 /// All rules.
 pub fn rules() -> impl Iterator<Item = &'static Rule> {
     rules::RULES.iter().copied()
-}
-
-/// The rule of a name; `None` for one that another version had.
-pub fn rule(name: &str) -> Option<&'static Rule> {
-    rules().find(|rule| rule.name == name)
 }
 
 /// The findings of one recording in the making.

@@ -1,7 +1,7 @@
 //! The recording itself, its findings, its metrics, and its losses.
 
 use tracequet_analyze::evidence::Evidence;
-use tracequet_analyze::findings::{Finding, Verdict, rule};
+use tracequet_analyze::findings::{Finding, Verdict, rule, title_of};
 use tracequet_analyze::metrics::{Metric, definition_of, metrics};
 use tracequet_analyze::present::units::{duration, utc};
 use tracequet_analyze::present::{Amount, Sentence, cut, escaped_sentence};
@@ -300,13 +300,18 @@ const FIRST: [&str; 9] = [
     "request.server.p99",
 ];
 
+/// The title of a metric; the name of one that this version does not have.
+pub(crate) fn metric_title(name: &str) -> &str {
+    definition_of(name).ok().flatten().map_or(name, |definition| definition.title.as_str())
+}
+
 /// The title of a metric, with what it is of: `Allocated of a type: System.String`; of the score of a rule that of the rule.
 pub(crate) fn title(name: &str) -> String {
-    let title = definition_of(name).ok().flatten().map_or(name, |definition| definition.title.as_str());
+    let title = metric_title(name);
     match name.split_once('[') {
         Some((_, of)) => {
             let of = of.strip_suffix(']').unwrap_or(of);
-            format!("{title}: {}", rule(of).filter(|_| name.starts_with("finding.score")).map_or(of, |rule| rule.title))
+            format!("{title}: {}", if name.starts_with("finding.score") { title_of(of) } else { of })
         }
         None => title.to_owned(),
     }

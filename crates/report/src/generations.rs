@@ -23,7 +23,7 @@ pub(crate) fn generations(recording: &Recording<'_>, collections: &Collections, 
             of.get_or_insert_default().add(&row);
         }
     })?;
-    // What there is after each collection, of one generation or of the heap.
+    // A value for each collection: of one generation or of the heap, after it.
     let points = |take: &dyn Fn(&[Option<Bytes>; GENERATIONS]) -> Option<f64>| -> Vec<(i64, f64)> {
         let point = |gc: &Collection| Some((gc.start_ns, take(sums.get(&gc.gc_id)?)?));
         collections.all.iter().filter_map(point).collect()

@@ -1,5 +1,4 @@
-//! What workers of the thread pool ran, by your outermost methods: where a recording names no route, the handlers of requests are among
-//! them.
+//! Work of the thread pool by your outermost methods: where a recording names no route, the handlers of requests are among them.
 
 use tracequet_analyze::subjects::waits::{Reasons, Waited};
 

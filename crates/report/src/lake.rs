@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use tracequet_analyze::check::{Run, runs};
-use tracequet_analyze::findings::rule;
+use tracequet_analyze::findings::title_of;
 use tracequet_analyze::heap::KeptWalk;
 use tracequet_analyze::metrics::definition_of;
 use tracequet_analyze::present::{Amount, Unit, cut};
 use tracequet_dataset::read::Dataset;
 
 use crate::document::{Parts, document};
-use crate::facts::title;
+use crate::facts::{metric_title, title};
 use crate::page::{page_with, verdict_lines};
 use crate::prelude::*;
 use crate::timeline::{BAND, Line, lines};
@@ -150,18 +150,13 @@ fn found_part(found: &Found) -> Option<String> {
     let mut rules: Vec<_> = rules.into_iter().collect();
     rules.sort_by(|(_, a), (_, b)| b.2.total_cmp(&a.2));
     let table = table!("findings-table", rules, |(rule, (recordings, warnings, score, worst))| {
-        words("rule", "docs/FINDINGS.md has them") => Cell::text(rule_title(rule)),
+        words("rule", "docs/FINDINGS.md has them") => Cell::text(title_of(rule)),
         numbers("recordings", "In which it found something") => Cell::count(recordings),
         numbers("warnings", "How often it was a warning") => Cell::count(warnings),
         numbers("highest score", "From 0 to 100; from 75 on a warning") => Cell::number(Some(score), Unit::Score),
         words("worst in", "The recording with that score") => Cell::text(worst),
     });
     Some(table.html("Findings of all recordings"))
-}
-
-/// The title of a rule; the name of one that this version does not have.
-fn rule_title(name: &str) -> &str {
-    rule(name).map_or(name, |rule| rule.title)
 }
 
 fn unit(metric: &str) -> String {
@@ -253,12 +248,7 @@ fn by_label(read: &[&Run]) -> Option<String> {
     let mut out = String::new();
     for (place, (name, of)) in values.iter().take(MAX_LABELS).enumerate() {
         let mut heads = vec![words("value", "Of the label"), numbers("recordings", "With it")];
-        heads.extend(metrics.iter().map(|metric| {
-            numbers(
-                definition_of(metric).ok().flatten().map_or(metric, |of| of.title.as_str()),
-                "The median of these recordings",
-            )
-        }));
+        heads.extend(metrics.iter().map(|metric| numbers(metric_title(metric), "The median of these recordings")));
         let mut table = Table::new(format!("label-{place}-table"), &heads);
         for (value, runs) in of {
             let mut cells = vec![Cell::text(value), Cell::count(runs.len() as u64)];
@@ -288,7 +278,7 @@ fn recordings(all: &[Run], found: &Found) -> String {
         let mut of: Vec<&(String, String, f64)> = found.get(&run.trace_id).into_iter().flatten().collect();
         of.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
         let warnings = of.iter().filter(|(_, verdict, _)| verdict == "warning").count();
-        let rules: Vec<&str> = of.iter().take(3).map(|(rule, ..)| rule_title(rule)).collect();
+        let rules: Vec<&str> = of.iter().take(3).map(|(rule, ..)| title_of(rule)).collect();
     } {
         words("recording", "Its name in the dataset") => Cell::text(cut(&run.trace_id, 200)),
         words("start", "When it began") => Cell::optional(is_known(&run.start).then(|| moment(&run.start)).as_deref()),

@@ -164,7 +164,8 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     let subject_of = |what: What| found.iter().find(|(of, subject)| *of == what && subject.rows > 0).map(|(_, of)| of);
     let pool = pool(recording)?;
     let threads = threads(recording, &labels, end_ns)?;
-    let (lanes, handlers) = Lanes::read(recording, &mut selection, end_ns)?;
+    // Where routes are recorded, they name the work of the pool.
+    let (lanes, handlers) = Lanes::read(recording, &mut selection, end_ns, requests.is_none())?;
     let map = HeapMap::read(recording, &collections)?;
     let mut series: Vec<Charted<'_>> = Vec::new();
     let of_collections = Series::of_collections(&collections, end_ns);

@@ -135,14 +135,16 @@ pub(crate) struct Lanes {
 }
 
 impl Lanes {
-    /// Adds what each thread did to a selection. Returns what to say of it, `None` where nothing says what threads did, and what workers of
-    /// the pool ran, as HTML.
+    /// Adds the states of each thread to a selection. Returns a sentence on where they come from, `None` without any, and `with_handlers` the
+    /// work of the pool's workers as HTML.
     pub(crate) fn read(
         recording: &Recording<'_>,
         selection: &mut Selection,
         end_ns: i64,
+        with_handlers: bool,
     ) -> Result<(Option<&'static str>, Option<String>)> {
-        let (mut lanes, mut reasons, mut handlers) = (Lanes::default(), Reasons::read(recording)?, Handlers::default());
+        let (mut lanes, mut reasons) = (Lanes::default(), Reasons::read(recording)?);
+        let mut handlers = with_handlers.then(Handlers::default);
         let mut has_switches = false;
         recording.each_recorded::<ThreadTime<'_>>(|row| {
             has_switches = true;
@@ -161,13 +163,13 @@ impl Lanes {
                 let (thread, (reason, is_worker)) = ((row.process_id, row.thread_id), reasons.of(row.callsite_id));
                 if is_worker {
                     selection.workers.insert(thread);
-                    handlers.wait(row.callsite_id, row.duration_ns);
+                    handlers.iter_mut().for_each(|handlers| handlers.wait(row.callsite_id, row.duration_ns));
                 }
                 let (does, ns) = (Does::Waits as u32 + reason as u32, until(row.start_ts_ns, row.end_ts_ns));
                 lanes.add(selection, thread, row.start_ts_ns, ns, does, end_ns);
             })?;
             recording.each_recorded::<LockWait<'_>>(|row| {
-                if reasons.of(row.callsite_id).1 {
+                if let Some(handlers) = handlers.as_mut().filter(|_| reasons.of(row.callsite_id).1) {
                     handlers.wait(row.callsite_id, row.duration_ns);
                 }
                 let (does, thread) = (Does::Waits as u32 + Reason::Lock as u32, (row.process_id, row.thread_id));
@@ -184,7 +186,7 @@ impl Lanes {
             let (reason, is_worker) = reasons.of(row.callsite_id);
             if is_worker {
                 selection.workers.insert(thread);
-                handlers.sample(row.callsite_id, state == State::Running);
+                handlers.iter_mut().for_each(|handlers| handlers.sample(row.callsite_id, state == State::Running));
             }
             let group = match state {
                 _ if has_switches => return,
@@ -210,7 +212,7 @@ impl Lanes {
             }
             _ => return Ok((None, None)),
         });
-        Ok((says, handlers.html(&reasons)))
+        Ok((says, handlers.and_then(|handlers| handlers.html(&reasons))))
     }
 
     fn add(&mut self, selection: &mut Selection, thread: Thread, start_ns: i64, ns: u64, does: u32, end_ns: i64) {

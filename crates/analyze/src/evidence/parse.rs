@@ -221,7 +221,7 @@ impl Parser {
     fn order(&mut self) -> Option<(Expr, bool)> {
         let expression = self.expression()?;
         let is_largest_first = self.takes("DESC");
-        // What is not known comes last anyway.
+        // Null comes last anyway.
         self.takes("NULLS LAST");
         Some((expression, is_largest_first))
     }

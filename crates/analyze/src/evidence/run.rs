@@ -92,6 +92,11 @@ const VIEWS: [(&str, &str); 11] = [
 /// A view that is no query.
 const OUTSIDE_OF_LOCKS: &str = "outside_of_locks";
 
+/// The view of a name. `None` of a table.
+fn view_of(name: &str) -> Option<&'static str> {
+    VIEWS.iter().map(|(view, _)| *view).chain([OUTSIDE_OF_LOCKS]).find(|view| *view == name)
+}
+
 /// Names of columns, and rows.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
@@ -130,18 +135,19 @@ impl<'r> Asked<'r> {
         Ok(asked)
     }
 
-    /// The rows of a view; the inner `None` where it cannot be made, the outer one where it is none.
-    fn view(&mut self, name: &str) -> Result<Option<Option<Rc<Rows>>>> {
-        let all = VIEWS.iter().map(|(name, _)| *name).chain([OUTSIDE_OF_LOCKS]);
-        let Some(name) = all.into_iter().find(|view| *view == name) else { return Ok(None) };
+    /// The rows of a view, by a name from [`view_of`]. `None` where it cannot be made.
+    fn view(&mut self, name: &'static str) -> Result<Option<Rc<Rows>>> {
         if !self.views.contains_key(name) {
             let known = VIEWS.iter().find(|(view, _)| *view == name);
             let filled = |(_, sql): &(&str, &str)| -> Result<String> {
-                Ok(match () {
-                    () if sql.contains("{counted}") => sql.replace("{counted}", &self.counted()),
-                    () if sql.contains("{last}") => sql.replace("{last}", &self.last()?.to_string()),
-                    () => (*sql).to_owned(),
-                })
+                // Both read a table, so that they are only made where they are asked for.
+                if sql.contains("{counted}") {
+                    return Ok(sql.replace("{counted}", &self.counted()));
+                }
+                if sql.contains("{last}") {
+                    return Ok(sql.replace("{last}", &self.last()?.to_string()));
+                }
+                Ok((*sql).to_owned())
             };
             let rows = match known.map(filled).transpose()? {
                 _ if name == OUTSIDE_OF_LOCKS => Some(outside_of_locks(self.recording)?),
@@ -150,19 +156,20 @@ impl<'r> Asked<'r> {
             };
             self.views.insert(name, rows.map(Rc::new));
         }
-        Ok(self.views.get(name).cloned())
+        Ok(self.views.get(name).cloned().flatten())
     }
 
     /// The rows of a query, in their order. `None` where it asks for what is not known here, or for too much.
     pub(super) fn run(&mut self, query: &Query) -> Result<Option<Rows>> {
         let Some((first, joined)) = query.sources.split_first() else { return Ok(None) };
         if query.items.is_empty() {
-            let known = self.view(&first.table)?.flatten().filter(|_| joined.is_empty() && query.order.is_empty());
+            let is_view_alone = joined.is_empty() && query.order.is_empty();
+            let Some(name) = view_of(&first.table).filter(|_| is_view_alone) else { return Ok(None) };
             let first = |rows: Rc<Rows>| Rows {
                 names: rows.names.clone(),
                 rows: rows.rows.iter().take(query.limit).cloned().collect(),
             };
-            return Ok(known.map(first));
+            return Ok(self.view(name)?.map(first));
         }
         // An order by a column of the answer is one by its expression.
         let of_item = |expression: &Expr| match expression {
@@ -253,8 +260,8 @@ impl<'r> Asked<'r> {
     /// Calls `take` with columns of each row of a table or view, until it does not go on. Returns whether all were taken.
     fn scan(&mut self, source: &Source, columns: &[String], take: &mut dyn FnMut(Vec<Value>) -> bool) -> Result<bool> {
         let name = source.table.as_str();
-        if let Some(view) = self.view(name)? {
-            let Some(view) = view else { return Ok(false) };
+        if let Some(view) = view_of(name) {
+            let Some(view) = self.view(view)? else { return Ok(false) };
             let places = columns.iter().map(|column| view.names.iter().position(|name| name == column));
             let Some(places) = places.collect::<Option<Vec<usize>>>() else { return Ok(false) };
             let row = |row: &Vec<Value>| places.iter().filter_map(|place| row.get(*place).cloned()).collect();

@@ -261,9 +261,10 @@ fn not_judged(out: &mut Document, findings: &[Finding]) {
     {
         let mut all: Vec<(String, Vec<&str>)> = Vec::new();
         for finding in findings.iter().filter(|finding| finding.verdict == verdict) {
-            match all.iter_mut().find(|(of, _)| *of == said(finding)) {
+            let of = said(finding);
+            match all.iter_mut().find(|(known, _)| *known == of) {
                 Some((_, rules)) => rules.push(&finding.rule),
-                None => all.push((said(finding), vec![&finding.rule])),
+                None => all.push((of, vec![&finding.rule])),
             }
         }
         if !all.is_empty() {

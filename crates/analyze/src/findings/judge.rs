@@ -6,13 +6,13 @@ use std::collections::{BTreeSet, HashMap};
 use super::closer;
 use super::picture::{Picture, Process};
 use super::rule::{Judged, Lack, Look, Rule};
-use super::rules::RULES;
+use super::rules::{RULES, title_of};
 use super::score::{INFO, score};
 use super::verdict::Verdict;
 use super::words;
 use crate::metrics::Missing;
 
-/// Of fewer rows than a rule asks for, this many may be a warning. Three of three GCs prove a share, and are not many.
+/// A figure of fewer rows than its rule asks for is a warning only from this many rows on: three of three GCs prove a share, and are not many.
 const WARNING_ROWS: u64 = 6;
 
 /// What a rule says of a recording or a process: a row of the table `finding`, which describes the fields.
@@ -40,7 +40,7 @@ pub struct Finding {
 impl Finding {
     /// What is wrong, as a heading: the title of its rule, or the name of a rule that this version does not have.
     pub fn title(&self) -> &str {
-        super::rule(&self.rule).map_or(&self.rule, |rule| rule.title)
+        title_of(&self.rule)
     }
 
     /// What to change, in terms of code; empty where nothing is wrong, or of a rule that this version does not have.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::times::Times;
 use super::words;
-use crate::subjects::requests::{Activity, Belongs, Id, Kind, Piece, Work, id_of, query_text};
+use crate::subjects::requests::{Activity, Belongs, Id, Kind, Piece, TASKS, Work, id_of, query_text};
 use crate::subjects::sites::Sites;
 
 /// Statements that are remembered, bytes of a statement, and how often one was sent.
@@ -319,7 +319,7 @@ pub(super) fn by_work(statement: &str, view: &str, condition: &str) -> String {
     format!(
         "SELECT {statement}, coalesce(q.parent_activity_id, concat('thread ', q.thread_id)) AS work, p.start_ts AS work_start_ts, \
          count(*) AS how_often, sum(q.duration_ms) AS total_ms FROM {view} q \
-         ASOF LEFT JOIN (SELECT * FROM activity WHERE provider_name <> 'System.Threading.Tasks.TplEventSource') p \
+         ASOF LEFT JOIN (SELECT * FROM activity WHERE provider_name <> '{TASKS}') p \
          ON p.trace_id = q.trace_id AND p.process_id = q.process_id AND p.activity_id = q.parent_activity_id \
          AND q.start_ts_ns >= p.start_ts_ns WHERE {condition} GROUP BY ALL ORDER BY how_often DESC LIMIT 10"
     )

@@ -171,7 +171,7 @@ pub(super) enum Judged {
 /// What there is too little of for a verdict.
 #[derive(Default)]
 pub(super) struct Lack {
-    /// What is needed, and what there is.
+    /// A sentence with the least that a verdict needs, and with the amount in the recording.
     pub(super) why: String,
     /// How many times as long a recording has enough; 0 where a longer one does not help.
     pub(super) times: f64,
@@ -234,12 +234,12 @@ impl From<Figure> for Judged {
 }
 
 impl Judged {
-    /// What is needed is not a matter of time.
+    /// A lack that a longer recording does not mend.
     pub(super) fn too_little(why: impl Into<String>) -> Judged {
         Judged::TooLittle(Lack { why: why.into(), times: 0.0 })
     }
 
-    /// There is none of what a longer recording may have.
+    /// No row of a kind, of which a longer recording may have some.
     pub(super) fn none(of: &str) -> Judged {
         Judged::TooLittle(Lack { why: format!("There is no {of}."), times: 10.0 })
     }

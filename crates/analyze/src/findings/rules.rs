@@ -105,3 +105,13 @@ pub(super) const RULES: &[&Rule] = &[
     &event_source_faults::RULE,
     &unnamed_frames::RULE,
 ];
+
+/// The rule of a name; `None` for one that another version had.
+pub fn rule(name: &str) -> Option<&'static Rule> {
+    RULES.iter().copied().find(|rule| rule.name == name)
+}
+
+/// The title of a rule; the name of one that this version does not have.
+pub fn title_of(name: &str) -> &str {
+    rule(name).map_or(name, |rule| rule.title)
+}

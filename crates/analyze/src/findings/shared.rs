@@ -8,7 +8,7 @@ use super::windows::Windows;
 use super::words;
 use crate::subjects::pauses::SQL;
 
-/// With fewer collections or pauses a figure is taken at its least, as JDK Mission Control gives none.
+/// With fewer collections or pauses a figure is judged by its lower bound. JDK Mission Control gives no verdict then.
 pub(super) const LEAST_COLLECTIONS: u64 = 10;
 
 /// Bytes without which a share of them says nothing.
@@ -20,7 +20,7 @@ pub(super) fn lack_of_bytes(there: f64, what: &str) -> Lack {
     Lack { why, times: LEAST_BYTES / there.max(1e5) }
 }
 
-/// What is left of a figure of a short recording, which may be that of how the program starts: nothing of less than a warning takes.
+/// The figure of a short recording, which may show how the program starts: it counts from the limit of a warning on, and is 0 below.
 pub(super) fn at_start(least: f64, rule: &Rule) -> f64 {
     if least >= rule.warning { least } else { 0.0 }
 }

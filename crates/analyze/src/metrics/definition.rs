@@ -16,7 +16,7 @@ use super::roots::SPANS;
 pub struct Definition {
     /// Name, such as `gc.pause.p99`.
     pub name: String,
-    /// What a person reads in place of the name, such as `Longest pause`.
+    /// The name for people, such as `Longest pause`.
     pub title: String,
     /// `ns`, `bytes`, `count`, `share`, `bytes/s`, or `value`.
     pub unit: String,

@@ -3,7 +3,6 @@
 //! They lie in no other span of the recording, and are no queries (the view `requests` says the same). That is known at the end only: the
 //! span around one may come behind it.
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
@@ -11,7 +10,7 @@ use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::rows::{Row, rows_of};
 use tracequet_trace::map::Set;
 
-use crate::subjects::requests::{Kind, query_text};
+use crate::subjects::requests::{Kind, hashed, query_text};
 
 /// The source that they count as, among those of a definition.
 pub(super) const SPANS: &str = "(spans)";
@@ -60,8 +59,7 @@ impl Roots {
 
     fn see(&mut self, row: &Span<'_>) {
         let (Some(trace), Some(span)) = (row.w3c_trace_id, row.span_id) else { return };
-        let key =
-            |span: &str| BuildHasherDefault::<DefaultHasher>::default().hash_one((row.process_id, trace, span)) | 1;
+        let key = |span: &str| hashed((row.process_id, trace, span));
         if self.spans.len() < MOST_SPANS {
             self.spans.insert(key(span));
         }
@@ -81,7 +79,7 @@ impl Roots {
         });
     }
 
-    /// The rows of the requests, all of one source; `None` where there are none.
+    /// The requests as rows of `activity`, with [`SPANS`] as their provider. `None` without a request.
     pub(super) fn rows(self) -> Result<Option<RecordBatch>> {
         let Roots { spans, candidates } = self;
         let roots: Vec<Candidate> = candidates.into_iter().filter(|span| !spans.contains(&span.parent)).collect();

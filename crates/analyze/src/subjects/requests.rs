@@ -15,6 +15,6 @@ pub use logged::{Logged, logged};
 pub use route::route;
 pub use sources::{source, sources};
 pub use spent::{Part, Parts, Share, Spent, parted, spent};
-pub(crate) use work::{Activity, Belongs, Id, Piece, Work, id_of};
+pub(crate) use work::{Activity, Belongs, Id, Piece, TASKS, Work, hashed, id_of};
 pub use work::{CLIENT, Kind, SERVER, query_text};
 pub use worked::{Asked, Worked};

@@ -1,4 +1,4 @@
-//! What Mono's profiler reports: collections, walks of the heap, roots, allocations, handles and the types of all of them.
+//! Rows of Mono's profiler: collections, walks of the heap, roots, allocations, handles and the types of all of them.
 //!
 //! MonoVM (Android, iOS, WebAssembly) has `Microsoft-DotNETRuntimeMonoProfiler`. What it notes while the threads are stopped it writes when they run
 //! again, so that the time of PostStopWorld in the recording is the end of the stop (ep-rt-mono-profiler-provider.c of .NET 10):
@@ -55,10 +55,10 @@ const MAX_RANGES: usize = 1 << 16;
 const MAX_CLASSES: usize = 1 << 16;
 const MAX_NAME: usize = 256;
 
-/// The number of all collections: Mono gives them none.
+/// The number that each collection has: Mono counts none.
 const NO_NUMBER: u32 = 0;
 
-/// What Mono's profiler reports.
+/// The state that events of Mono's profiler leave behind.
 #[derive(Debug, Default)]
 pub struct Mono {
     /// By the place of the runtime.
@@ -132,10 +132,10 @@ impl Tracker for Mono {
         let process = input.process();
         // A heap dump of the runtime's own provider is reported by its own events, too: as one collection.
         let mut others = runtimes.all().iter().filter(|known| known.is_in(process) && !known.is_of(process, 0));
-        let is_told = others.any(|known| known.is_collecting());
+        let is_reported = others.any(|known| known.is_collecting());
         let mut found = None;
         runtimes.event(input, action.moment(input), profiled, sink, |runtime, sink| match action {
-            MonoAction::Collection => self.state(runtime).collection(is_told, input, runtime, sink),
+            MonoAction::Collection => self.state(runtime).collection(is_reported, input, runtime, sink),
             MonoAction::DumpStart => self.state(runtime).is_dump = true,
             MonoAction::Object => self.state(runtime).object(input, runtime, sink),
             MonoAction::Roots => self.state(runtime).roots(input, runtime, sink),
@@ -222,7 +222,13 @@ impl Mono {
 
 impl State {
     /// GCEventTypeMap: Start 0, PostStopWorld 7, PreStartWorld 8, PreStopWorldLocked 10.
-    fn collection(&mut self, is_told: bool, input: &Input<'_>, runtime: &mut Runtime<'_>, sink: &mut impl FactSink) {
+    fn collection(
+        &mut self,
+        is_reported: bool,
+        input: &Input<'_>,
+        runtime: &mut Runtime<'_>,
+        sink: &mut impl FactSink,
+    ) {
         let (ts_ns, thread) = (input.ts_ns(), input.capture_thread());
         let Runtime { collections, last_gc_id, .. } = runtime;
         match input.fields.number("GCEventType") {
@@ -231,7 +237,7 @@ impl State {
                 collections.suspend_begin(Some("SuspendForGC"), ts_ns, thread, sink);
             }
             Some(7) => self.resumed_ns = Some(ts_ns),
-            Some(0) if !is_told => {
+            Some(0) if !is_reported => {
                 // A stop may hold a minor collection and a major one.
                 if collections.is_collecting() {
                     self.object_ends(sink);

@@ -391,7 +391,7 @@ fn few_rows_say_no_more_than_they_surely_stand_for() {
     assert_eq!((all.verdict, all.figure), (Verdict::Warning, Some(1.0)), "{all:?}");
     assert!(all.score < judged(12, 12).score, "six prove less than twelve");
     assert_eq!([judged(6, 3), judged(5, 5)].map(|few| few.verdict), [Verdict::Info; 2]);
-    // One of three may be any share, and none of three is no proof that there is none.
+    // Neither one nor none of three proves a small share.
     for few in [judged(3, 1), judged(3, 0)] {
         assert_eq!((few.verdict, few.score), (Verdict::TooLittle, None), "{few:?}");
         assert_eq!(few.sentence, "10 GCs are needed, and there are 3.");
@@ -463,7 +463,7 @@ fn who_allocates_what_is_finalized_is_named() {
     );
 }
 
-/// A thread that gives the pool work starts one of its workers, and may wait for that. It is none.
+/// A thread that gives work to the pool may start a worker and wait for it. The thread itself is no worker.
 #[test]
 fn who_gives_the_pool_work_is_no_worker() {
     let judged = |path: &[&str]| {

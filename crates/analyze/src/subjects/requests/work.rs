@@ -1,6 +1,6 @@
 //! Activities as pieces of work, and what belongs to them.
 
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ const FRAMES: [(&str, &str); 2] =
     [("Microsoft.AspNetCore.Hosting", "Host"), ("Microsoft-AspNetCore-Server-Kestrel", "Connection")];
 
 /// Tasks have no id of their own, but that of the work that they are a part of.
-const TASKS: &str = "System.Threading.Tasks.TplEventSource";
+pub(crate) const TASKS: &str = "System.Threading.Tasks.TplEventSource";
 
 /// Activities of a process that are remembered, and steps from one to those that it lies in.
 const MOST_SPANS: usize = 1 << 18;
@@ -96,8 +96,12 @@ pub(crate) type Id = u64;
 
 /// The number of an id.
 pub(crate) fn id_of(text: Option<&str>) -> Id {
-    text.filter(|text| !text.is_empty())
-        .map_or(0, |text| BuildHasherDefault::<DefaultHasher>::default().hash_one(text) | 1)
+    text.filter(|text| !text.is_empty()).map_or(0, hashed)
+}
+
+/// A number that stands for an id; never 0.
+pub(crate) fn hashed(id: impl Hash) -> Id {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(id) | 1
 }
 
 /// A piece of work: the id of its activity, and when it began; `i64::MIN` of one that began before the recording.

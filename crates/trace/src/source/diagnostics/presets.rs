@@ -29,7 +29,7 @@ pub struct Preset {
     /// Percent of its requests that a loaded server still answers while this is recorded
     /// (`benches/subject_cost.py`); none of a dump, which stops the program.
     pub leaves: Option<u8>,
-    /// What costs less and answers part of the question, in Markdown.
+    /// A subject or option that costs less and answers part of the question, in Markdown.
     pub cheaper: Option<String>,
     /// Whether methods and modules are written at the end.
     pub rundown: bool,
