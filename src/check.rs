@@ -99,11 +99,8 @@ pub struct BaselineArgs {
 
 impl BaselineArgs {
     fn wanted(&self) -> Baseline {
-        let mut wanted = Baseline::default();
-        wanted.since.clone_from(&self.since);
-        wanted.last = self.last.and_then(|last| usize::try_from(last).ok());
-        wanted.by.clone_from(&self.by);
-        wanted
+        let last = self.last.and_then(|last| usize::try_from(last).ok());
+        Baseline { since: self.since.clone(), last, by: self.by.clone() }
     }
 }
 

@@ -93,9 +93,7 @@ pub fn run(args: &DiffArgs) -> anyhow::Result<Outcome> {
     let base = open(&args.base, &[], &args.own)?;
     let new = args.new.as_deref().map(|path| open(path, &[], &args.own)).transpose()?;
     let by = args.by.into();
-    let mut options = Options::default();
-    options.noise = args.noise;
-    options.per = args.per.map(Per::from);
+    let options = Options { noise: args.noise, per: args.per.map(Per::from) };
     let tests = |labels: &Option<Labels>| labels.as_ref().map(Labels::tests).unwrap_or_default().to_vec();
     let (of_base, of_new) = (tests(&args.baseline), tests(&args.select_new));
     let new = new.as_ref().unwrap_or(&base);

@@ -64,7 +64,6 @@ pub enum Verdict {
 
 /// The result of a rule for one metric.
 #[derive(Clone, Debug, Default)]
-#[non_exhaustive]
 pub struct Finding {
     /// The rule as it was written.
     pub rule: String,
@@ -433,7 +432,6 @@ fn most_inside(family: &str, run: &Run, against: &Against<'_>) -> Option<String>
 
 /// A metric of two sets of runs.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct MetricChange {
     /// Name, such as `gc.pause.p99`.
     pub metric: String,

@@ -14,6 +14,7 @@ pub mod findings;
 pub mod heap;
 pub mod lifetime;
 pub mod metrics;
+mod prelude;
 pub mod present;
 pub mod profile;
 mod rows;

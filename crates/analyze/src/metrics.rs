@@ -11,10 +11,9 @@ mod rows;
 mod seen;
 mod types;
 
-use tracequet_dataset::error::{Error, Result};
+use crate::prelude::*;
+use tracequet_dataset::read::Dataset;
 use tracequet_dataset::read::arrow_array::RecordBatch;
-use tracequet_dataset::read::rows::{Row, rows_of};
-use tracequet_dataset::read::{Dataset, Recording};
 
 use super::{HeldTexts, held};
 use definition::full_name;
@@ -61,9 +60,7 @@ pub(crate) fn metrics_of_all(dataset: &Dataset, keys: &[&str]) -> Result<Vec<Vec
     recordings.iter().zip(stored).zip(have).map(figures).collect()
 }
 
-tracequet_dataset::row! {
-    struct MetricRow of metric { name, key, value, missing, observation_count, worst, scope, process_id, source }
-}
+row!(struct MetricRow of metric { name, key, value, missing, observation_count, worst, scope, process_id, source });
 
 /// The figures of a recording, as the rows of its table `metric` come.
 struct Stored<'r> {

@@ -2,10 +2,9 @@
 
 mod amount;
 
-use std::collections::BTreeMap;
+use crate::prelude::*;
 
 use serde::Deserialize;
-use tracequet_dataset::error::{Error, Result};
 use tracequet_trace::error::edit_distance;
 use tracequet_trace::pattern::fits;
 
@@ -14,7 +13,6 @@ use super::metrics::{Definition, definitions};
 
 /// One rule.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Rule {
     /// As it was written.
     pub text: String,

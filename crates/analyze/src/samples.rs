@@ -83,7 +83,6 @@ pub fn least_chance(a: usize, b: usize) -> f64 {
 
 /// By how much one set of runs lies above another.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Shift {
     /// The median of the differences between each run of one set and each of the other (Hodges and Lehmann).
     pub estimate: f64,

@@ -5,19 +5,18 @@
 
 mod ranges;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::iter::Peekable;
 use std::ops::RangeInclusive;
 
-use tracequet_dataset::error::{Error, Named, Result};
-use tracequet_dataset::read::Recording;
+use tracequet_dataset::error::Named;
 use tracequet_facts::fact::NON_GC_HEAP;
 use tracequet_trace::parallel;
 
 use self::ranges::{Range, Ranges};
 use super::{HeldTexts, held};
 use crate::collection::{Collection, Doubt, Effect, MovedRow, Said, SurvivingRow};
-use crate::rows::each_row;
+use crate::prelude::*;
 
 /// Ranges held in memory, unless one collection alone has more.
 const MAX_RANGES: u64 = 4 << 20;
@@ -27,7 +26,6 @@ pub const TABLES: [&str; 4] = ["gc", "gc_generation_range", "gc_surviving_range"
 
 /// The fate of an object in a collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Fate {
     /// Survived where it was.
     Alive,
@@ -59,7 +57,6 @@ impl Fate {
 
 /// The fate of the object in one collection.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Step {
     /// The collection.
     pub gc_id: u32,
@@ -227,12 +224,10 @@ fn absent(gc: &Gc, recorded: &Recorded<'_>, before: Option<u8>, address: u64) ->
     Fate::Dead
 }
 
-tracequet_dataset::row! {
-    struct GcRow of gc {
-        gc_id, generation, kind, start_ts_ns, complete, surviving_range_count, moved_range_count, process_id,
-        clr_instance_id
-    }
-}
+row!(struct GcRow of gc {
+    gc_id, generation, kind, start_ts_ns, complete, surviving_range_count, moved_range_count, process_id,
+    clr_instance_id
+});
 
 fn collections(recording: &Recording<'_>) -> Result<BTreeMap<u32, Gc>> {
     let (mut found, mut texts) = (BTreeMap::new(), HeldTexts::of(recording, "gc"));
@@ -251,9 +246,7 @@ fn collections(recording: &Recording<'_>) -> Result<BTreeMap<u32, Gc>> {
     Ok(found)
 }
 
-tracequet_dataset::row! {
-    struct BoundRow of gc_generation_range { gc_id, phase, generation, range_start, range_length }
-}
+row!(struct BoundRow of gc_generation_range { gc_id, phase, generation, range_start, range_length });
 
 /// Reads the bounds of the collections that have a place in `heaps`, all of which are among `ids`.
 fn bounds(recording: &Recording<'_>, ids: &RangeInclusive<u32>, heaps: &mut HashMap<u32, Heap>) -> Result<()> {

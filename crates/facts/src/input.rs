@@ -23,14 +23,9 @@ pub const RUNDOWN: &str = "Microsoft-Windows-DotNETRuntimeRundown";
 /// Every provider that is not in the catalogue.
 pub const ANY: &str = "*";
 
-/// The events of one provider that a tracker asks for, by name: the catalogue's (`schemas/events`), or that of the
-/// recording where the provider is not in the catalogue.
-pub struct ProviderEvents<A: 'static> {
-    /// The provider as registered.
-    pub provider: &'static str,
-    /// Names of events, each with what the tracker does with it.
-    pub events: &'static [(&'static str, A)],
-}
+/// The events that a tracker asks for: the provider as registered, the name (the catalogue's in `schemas/events`, or
+/// that of the recording where the provider is not in the catalogue), and what the tracker does with it.
+pub type Events<A> = &'static [(&'static str, &'static str, A)];
 
 /// The parts of an event's payload that an action needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +41,10 @@ pub enum Needs {
 }
 
 /// The action of a tracker for events of a type, if it asks for them.
-pub fn action<A: Copy>(wanted: &[ProviderEvents<A>], info: &EventInfo) -> Option<A> {
-    let is_wanted = |provider| provider == info.provider || (provider == ANY && info.catalogue.is_none());
-    let of_provider = wanted.iter().filter(|events| is_wanted(events.provider));
-    let mut events = of_provider.flat_map(|events| events.events);
-    events.find(|(name, _)| is_called(info, name)).map(|(_, action)| *action)
+pub fn action<A: Copy>(wanted: Events<A>, info: &EventInfo) -> Option<A> {
+    let is_of_it = |provider| provider == info.provider || (provider == ANY && info.catalogue.is_none());
+    let found = wanted.iter().find(|(provider, name, _)| is_of_it(*provider) && is_called(info, name));
+    found.map(|(.., action)| *action)
 }
 
 /// Whether the catalogue has this name for events of a type, in any version. A recording may name an event otherwise.

@@ -111,10 +111,7 @@ macro_rules! trackers {
         #[cfg(test)]
         fn asked() -> Vec<(&'static str, &'static str, input::Needs)> {
             let mut asked = Vec::new();
-            $(for wanted in <$tracker>::EVENTS {
-                let needs = |(name, action)| (wanted.provider, name, <$tracker>::needs(action));
-                asked.extend(wanted.events.iter().copied().map(needs));
-            })+
+            $(asked.extend(<$tracker>::EVENTS.iter().map(|(provider, name, action)| (*provider, *name, <$tracker>::needs(*action))));)+
             asked
         }
     };

@@ -5,6 +5,6 @@ pub use tracequet_trace::map::Map;
 pub use tracequet_trace::reader::ProcessKey;
 
 pub use crate::fact::FactSink;
-pub use crate::input::{Input, Needs, PRIVATE, ProviderEvents, RUNDOWN, RUNTIME};
+pub use crate::input::{Events, Input, Needs, PRIVATE, RUNDOWN, RUNTIME};
 pub use crate::shared::Shared;
 pub use crate::tracker::{Cut, Dropped, Tracker};

@@ -4,7 +4,7 @@ use tracequet_trace::reader::{self, NO_SUBJECT};
 use tracequet_trace::time::Clock;
 
 use super::fact::{FactSink, Process};
-use super::input::{Input, ProviderEvents, RUNDOWN, RUNTIME};
+use super::input::{Events, Input, RUNDOWN, RUNTIME};
 use crate::prelude::*;
 
 /// A process: its row, but for the text.
@@ -80,10 +80,10 @@ impl Processes {
 
 impl Tracker for Processes {
     type Action = ();
-    const EVENTS: &'static [ProviderEvents<()>] = &[
-        ProviderEvents { provider: RUNTIME, events: &[("RuntimeInformationStart", ())] },
-        ProviderEvents { provider: RUNDOWN, events: &[("RuntimeInformationDCStart", ())] },
-        ProviderEvents { provider: "Microsoft-DotNETCore-EventPipe", events: &[("ProcessInfo", ())] },
+    const EVENTS: Events<()> = &[
+        (RUNTIME, "RuntimeInformationStart", ()),
+        (RUNDOWN, "RuntimeInformationDCStart", ()),
+        ("Microsoft-DotNETCore-EventPipe", "ProcessInfo", ()),
     ];
 
     fn is_reference(_: ()) -> bool {

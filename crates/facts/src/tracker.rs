@@ -7,7 +7,7 @@ use tracequet_trace::event::EventInfo;
 use tracequet_trace::reader::{ProcessKey, ThreadIndex};
 
 use crate::fact::FactSink;
-use crate::input::{self, Input, Needs, ProviderEvents, Traits};
+use crate::input::{self, Events, Input, Needs, Traits};
 use crate::shared::Shared;
 
 /// A place in the recording across which nothing is joined: events are missing there, or the recording ends.
@@ -58,7 +58,7 @@ pub trait Tracker: Default {
     type Action: Copy + 'static;
 
     /// The events that it asks for by their names.
-    const EVENTS: &'static [ProviderEvents<Self::Action>];
+    const EVENTS: Events<Self::Action>;
 
     /// The action for events of a type, if it asks for them.
     fn action(info: &EventInfo) -> Option<Self::Action> {

@@ -75,7 +75,6 @@ fn profile_of(subject: Subject) -> Option<What> {
         Subject::Exception => Some(What::Exception),
         Subject::Contention => Some(What::Contention),
         Subject::Wait => Some(What::Wait),
-        _ => None,
     }
 }
 

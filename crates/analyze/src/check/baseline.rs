@@ -24,7 +24,6 @@ const DAY_NS: i64 = 86_400_000_000_000;
 
 /// Since when runs belong to a baseline.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Since {
     /// This many days before the newest run that is checked.
     Days(u32),
@@ -36,7 +35,6 @@ pub enum Since {
 
 /// Which runs of a baseline are taken. Without limits, all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Baseline {
     /// Only runs that began then or later.
     pub since: Option<Since>,

@@ -1,13 +1,11 @@
 //! Recordings that a question is about, before anything but their entries is read.
 
-use std::collections::BTreeMap;
-
-use tracequet_dataset::error::Result;
 use tracequet_dataset::read::{Dataset, RecordingInfo};
 
 use super::fingerprint::fingerprints;
 use super::run::Run;
 use crate::metrics::metrics_of_all;
+use crate::prelude::*;
 use crate::rules::matches;
 
 /// A label that recordings have to have, or not to have: name, whether they have to, and the value, where `*` stands

@@ -1,13 +1,11 @@
 //! Fingerprints: properties that make runs comparable.
 
+use crate::prelude::*;
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use tracequet_dataset::error::Result;
 use tracequet_dataset::read::arrow_array::RecordBatch;
-use tracequet_dataset::read::rows::{Row, rows_of};
 use tracequet_dataset::read::{Column, Dataset, Table};
-use tracequet_dataset::row;
 
 use super::run::Run;
 
@@ -40,29 +38,19 @@ const ENOUGH_COLLECTIONS: usize = 8;
 /// Tables that a fingerprint is made of.
 pub const TABLES: [&str; 7] = ["trace", "process", "gc", "gc_tuning", "event_type", "session_provider", SETTINGS];
 
-row! {
-    struct Trace of trace { container, processor_count, cgroup_known, memory_limit_bytes, cpu_limit_millicores, pointer_size }
-}
+row!(struct Trace of trace {
+    container, processor_count, cgroup_known, memory_limit_bytes, cpu_limit_millicores, pointer_size
+});
 
-row! {
-    struct Process of process { os, arch, runtime_version, startup_flags }
-}
+row!(struct Process of process { os, arch, runtime_version, startup_flags });
 
-row! {
-    struct Gc of gc { heap_count, generation }
-}
+row!(struct Gc of gc { heap_count, generation });
 
-row! {
-    struct EventType of event_type { provider_name }
-}
+row!(struct EventType of event_type { provider_name });
 
-row! {
-    struct Wanted of session_provider { provider_name, keywords, level, arguments, event_ids }
-}
+row!(struct Wanted of session_provider { provider_name, keywords, level, arguments, event_ids });
 
-row! {
-    struct Tuning of gc_tuning { event_name }
-}
+row!(struct Tuning of gc_tuning { event_name });
 
 /// The properties of a recording: the values of each name.
 #[derive(Default)]

@@ -4,15 +4,13 @@
 //! the parts again, as long as the cut is significant: after A. N. Pettitt, A non-parametric approach to the change-point
 //! problem, 1979, with binary segmentation.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
-
-use tracequet_dataset::error::Result;
 
 use super::fingerprint::incomparable;
 use super::run::{Figure, Run};
 use super::toward;
 use crate::metrics::definition_of;
+use crate::prelude::*;
 use crate::samples::{doubled_ranks, mann_whitney, median};
 
 /// In a series without a step, one is found with at most this probability.
@@ -29,7 +27,6 @@ const LEAST_CHANGE: f64 = 0.01;
 
 /// A metric that stepped.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct MetricStep {
     /// The metric.
     pub metric: String,
@@ -53,7 +50,6 @@ pub struct MetricStep {
 
 /// The steps in a history.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct History {
     /// The newest first, of those the largest.
     pub steps: Vec<MetricStep>,

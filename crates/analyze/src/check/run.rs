@@ -1,17 +1,14 @@
 //! Runs as rules see them, and what they say of a figure: a value, that it is none of the largest, or nothing.
 
-use std::collections::BTreeMap;
-
-use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Dataset;
 
 use crate::findings::{FOLLOWS, followed};
 use crate::metrics::{Metric, Missing, definition_of};
+use crate::prelude::*;
 use crate::rules::{Rule, matches};
 
 /// A recording as a rule sees it.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Run {
     /// The key.
     pub trace_id: String,

@@ -1,13 +1,10 @@
 //! The cohorts of a recording: from the tables of a dataset, or from what was kept while it was converted.
 
-use std::collections::BTreeMap;
-
-use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::read::Recording;
 use tracequet_facts::fact::GcCohort;
 
 use super::lineage::{CohortRow, Lineage, MAX_PIECES};
 use crate::collection::{Collection, ReadCollections, SpilledCollections};
+use crate::prelude::*;
 
 /// The memory of all runtimes of a recording.
 #[derive(Default)]

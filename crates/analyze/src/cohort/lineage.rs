@@ -27,7 +27,6 @@ const MAX_COHORTS: usize = 256;
 
 /// Bytes of one cohort after one collection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct CohortRow {
     /// The collection before which they came into being, after the one before it that collected their generation;
     /// [`UNKNOWN_BIRTH`] when that is not known.

@@ -2,13 +2,10 @@
 
 use std::collections::HashMap;
 
-use tracequet_dataset::error::{Error, Evidence, Result};
-use tracequet_dataset::read::Recording;
-use tracequet_dataset::row;
+use crate::prelude::*;
+use tracequet_dataset::error::Evidence;
 
 use super::rules::{Bound, Collection, Range};
-use crate::held;
-use crate::rows::each_row;
 
 /// The tables that collections are found in.
 pub const TABLES: [&str; 4] = ["gc", "gc_generation_range", "gc_surviving_range", "gc_moved_range"];
@@ -16,20 +13,14 @@ pub const TABLES: [&str; 4] = ["gc", "gc_generation_range", "gc_surviving_range"
 /// Ranges held in memory, unless one collection alone has more: 32 bytes each.
 const MAX_RANGES: u64 = 4 << 20;
 
-row! {
-    struct GcRow of gc {
-        gc_id, generation, kind, start_ts_ns, end_ts_ns, complete, surviving_range_count, moved_range_count, process_id,
-        clr_instance_id, gc_number
-    }
-}
+row!(struct GcRow of gc {
+    gc_id, generation, kind, start_ts_ns, end_ts_ns, complete, surviving_range_count, moved_range_count, process_id,
+    clr_instance_id, gc_number
+});
 
-row! {
-    struct BoundRow of gc_generation_range { gc_id, phase, generation, range_start, range_length }
-}
+row!(struct BoundRow of gc_generation_range { gc_id, phase, generation, range_start, range_length });
 
-row! {
-    pub(crate) struct SurvivingRow of gc_surviving_range { gc_id, range_start, range_length, length_kind }
-}
+row!(pub(crate) struct SurvivingRow of gc_surviving_range { gc_id, range_start, range_length, length_kind });
 
 impl SurvivingRow<'_> {
     pub(crate) fn range(&self) -> Range {
@@ -38,9 +29,9 @@ impl SurvivingRow<'_> {
     }
 }
 
-row! {
-    pub(crate) struct MovedRow of gc_moved_range { gc_id, old_range_start, new_range_start, range_length, length_kind }
-}
+row!(pub(crate) struct MovedRow of gc_moved_range {
+    gc_id, old_range_start, new_range_start, range_length, length_kind
+});
 
 impl MovedRow<'_> {
     pub(crate) fn range(&self) -> Range {

@@ -75,7 +75,6 @@ pub(crate) enum Effect {
 tracequet_trace::worded! {
     /// Why the fate of memory is not known.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-    #[non_exhaustive]
     pub enum Doubt {
         /// No bounds, or several that disagree, hold the address; or the collection does not say what it collected.
         Generation = "generation_unknown": "the generation of the address or of the collection is not known",

@@ -1,17 +1,16 @@
 //! Collections as they come from a conversion: their ranges wait packed, in memory and in a temporary file, and come
 //! back collection by collection.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
-use tracequet_dataset::error::{Error, Result};
 use tracequet_facts::fact::{Fact, GcMovedRange, GcSurvivingRange};
 use tracequet_trace::source::temporary;
 
 use super::packed_rows::{PackedRows, Unpacked};
 use super::rules::{Bound, Collection, Range};
 use crate::allowance::Allowance;
+use crate::prelude::*;
 
 /// Bytes of packed ranges and bounds in memory. They are in lists that double when they grow.
 const MAX_IN_MEMORY: u64 = 16 << 20;

@@ -17,7 +17,6 @@ use crate::samples::can_tell;
 
 /// The options of a comparison of two sides.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct Options {
     /// The divisor of amounts; `None`: [`Per::Request`] where all recordings have requests, else [`Per::Second`].
     pub per: Option<Per>,
@@ -33,7 +32,6 @@ impl Default for Options {
 
 /// The differences between two sides.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Difference {
     /// The divisor of amounts where they change.
     pub per: Per,
@@ -72,7 +70,6 @@ struct Side<'s> {
 
 /// Two recordings, or two sets of them, that were compared.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Compared {
     /// The recordings of the base.
     pub base: Vec<Measured>,

@@ -8,7 +8,6 @@ use crate::samples::{CHANCE, can_tell, chance, median};
 
 /// The finding of a rule on one side.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct SideFinding {
     /// The verdict in the middle of those of its recordings that have one.
     pub verdict: Verdict,
@@ -20,7 +19,6 @@ pub struct SideFinding {
 
 /// A finding that is not the same on both sides.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct FindingChange {
     /// The rule.
     pub rule: String,

@@ -1,12 +1,10 @@
 //! Growth between walks of the heap: types, and what holds the objects that are more.
 #![allow(clippy::indexing_slicing, reason = "every index is a node of the graph, or a place among its types")]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
-use tracequet_trace::map::Map;
+use std::collections::BTreeSet;
 
 use crate::heap::{self, HeapGraph, Held, Retention, Snapshot, key};
+use crate::prelude::*;
 use crate::samples::{CHANCE, chance, median};
 
 /// Ways to hold objects that are remembered of a walk, 32 bytes each. What is held in others counts as new.
@@ -14,7 +12,6 @@ const MOST_WAYS: usize = 1 << 20;
 
 /// The sums of a walk: what is left of it when its graph is gone.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Walked {
     /// The recording.
     pub trace_id: String,
@@ -71,7 +68,6 @@ impl Walked {
 
 /// Medians over the walks of a side.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
 pub struct TypeAmounts {
     /// Objects.
     pub objects: f64,
@@ -83,7 +79,6 @@ pub struct TypeAmounts {
 
 /// A type that is not the same on both sides.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct TypeChange {
     /// The name.
     pub name: Arc<str>,

@@ -1,12 +1,8 @@
 //! What grew between walks of the heap.
 
-use std::sync::Arc;
-
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-
 use super::heap::{TypeChange, Walked, heap_difference, held};
 use crate::heap::{HeapGraph, Held, Retention, Snapshot, read};
+use crate::prelude::*;
 use crate::present::clean;
 use crate::present::units::{counted, size};
 
@@ -18,7 +14,6 @@ const PATH_ENDS: usize = 5;
 
 /// The heaps of two sides.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct HeapChange {
     /// The walks of the base.
     pub base: Vec<Walked>,

@@ -2,9 +2,6 @@
 
 use std::borrow::Borrow;
 
-use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::read::Recording;
-
 use super::names::{Places, placed};
 use super::place::{By, Others};
 use super::sums::{Absent, Raw, Subject, Sum, summed};
@@ -12,6 +9,7 @@ use crate::check::Run;
 use crate::findings::{self, Finding};
 use crate::heap::Texts;
 use crate::metrics::{self, Needs, TypeNames};
+use crate::prelude::*;
 use crate::profile::Unit;
 
 /// Sums of all recordings that are held at a time, of some 100 bytes each.
@@ -35,7 +33,6 @@ pub(super) struct Subjects {
 
 /// A recording that was measured.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Measured {
     /// The labels, metrics and fingerprint.
     pub run: Run,

@@ -8,7 +8,6 @@ use tracequet_dataset::error::Result;
 
 /// A metric on both sides.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct MetricRow {
     /// The values, and what is known of their difference.
     pub change: MetricChange,

@@ -1,15 +1,10 @@
 //! From call sites to places: names of methods and types, read for those that are needed.
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::{Map, Set};
-
 use super::place::{By, Others, Place};
 use super::sums::{Kind, Raw, Sum};
-use crate::HeldTexts;
 use crate::heap::Texts;
 use crate::metrics::TypeNames;
-use crate::rows::each_row;
+use crate::prelude::*;
 use crate::subjects::unnamed::Unnamed;
 
 /// Memory of a call site or a frame with what finds it.
@@ -71,13 +66,9 @@ struct Site {
     own: u32,
 }
 
-tracequet_dataset::row! {
-    struct Callsite of callsite { callsite_id, frame_id, own_callsite_id }
-}
+row!(struct Callsite of callsite { callsite_id, frame_id, own_callsite_id });
 
-tracequet_dataset::row! {
-    struct Frame of frame { frame_id, name, written_name, may_belong_to }
-}
+row!(struct Frame of frame { frame_id, name, written_name, may_belong_to });
 
 /// The names of some call sites.
 struct Names {

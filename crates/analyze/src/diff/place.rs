@@ -1,12 +1,9 @@
 //! Where something happens: the own method of a call stack, and beside it the innermost one, or a type.
 
-use std::sync::Arc;
-
-use tracequet_trace::map::Map;
+use crate::prelude::*;
 
 /// The names by which rows are distinguished.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum By {
     /// The nearest method on the stack that is the user's own.
     #[default]
@@ -19,7 +16,6 @@ pub enum By {
 
 /// The place that a row is about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
 pub struct Place {
     /// The nearest own method, as it was written: `own_method` of the view `site`. `None` if the stack has no own
     /// method.

@@ -13,7 +13,6 @@ use crate::samples::{CHANCE, can_tell, chance, median};
 tracequet_trace::worded! {
     /// The divisor of amounts before they are compared.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[non_exhaustive]
     pub enum Per {
         /// The requests that came in.
         Request = "request",
@@ -54,7 +53,6 @@ pub(super) fn usual(base: &[Measured], new: &[Measured]) -> Per {
 
 /// Medians over the recordings of a side.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Value {
     /// Rows, or samples.
     pub count: f64,
@@ -81,7 +79,6 @@ impl Value {
 
 /// The amount of a subject on one side.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Side {
     /// Recordings that have it. The others are left out.
     pub recordings: usize,
@@ -93,7 +90,6 @@ pub struct Side {
 
 /// A method on both sides.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Row {
     /// The place that the row is about.
     pub place: Place,
@@ -113,7 +109,6 @@ pub struct Row {
 
 /// A subject on both sides.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Section {
     /// The subject that was compared.
     pub subject: Subject,

@@ -1,24 +1,16 @@
 //! Sums of a recording's rows by call site: what each subject counts, and what is left out.
 
-use std::sync::Arc;
-
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
-
 use super::place::By;
 use crate::heap::Texts;
-use crate::held;
 use crate::metrics::Missing;
+use crate::prelude::*;
 use crate::profile::Unit;
-use crate::rows::each_row;
 use crate::subjects::allocations;
 use crate::subjects::processor::{Processor, Samples};
 
 tracequet_trace::worded! {
     /// A subject that is compared by method.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    #[non_exhaustive]
     pub enum Subject {
         /// Samples of running threads, by time where the recording says how long one stands for. Those of an idle
         /// processor, and of threads outside of managed code, are left out, as in the view `cpu_by_site`.
@@ -56,7 +48,6 @@ impl Subject {
 
 /// Why a recording says nothing of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Absent {
     /// Its events were not recorded, or nothing says whether they were.
     Events(Missing),
@@ -76,7 +67,6 @@ impl Absent {
 
 /// A count and an amount.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Sum {
     /// Rows, or samples.
     pub count: u64,
@@ -99,21 +89,13 @@ pub(super) enum Kind {
     Id(u64),
 }
 
-tracequet_dataset::row! {
-    struct Exception of exception { process_id, callsite_id, type_name }
-}
+row!(struct Exception of exception { process_id, callsite_id, type_name });
 
-tracequet_dataset::row! {
-    struct Contention of contention { process_id, callsite_id, duration_ns }
-}
+row!(struct Contention of contention { process_id, callsite_id, duration_ns });
 
-tracequet_dataset::row! {
-    struct Wait of wait { process_id, callsite_id, start_ts_ns, duration_ns, touches_gap }
-}
+row!(struct Wait of wait { process_id, callsite_id, start_ts_ns, duration_ns, touches_gap });
 
-tracequet_dataset::row! {
-    struct Process of process { process_id, last_ts_ns }
-}
+row!(struct Process of process { process_id, last_ts_ns });
 
 /// The key of a sum.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -1,10 +1,8 @@
 //! Makes the heap graph from a walk.
 #![allow(clippy::indexing_slicing, reason = "every index is a node of the graph, or a place among the shapes or types")]
 
+use crate::prelude::*;
 use std::collections::HashMap;
-use std::sync::Arc;
-
-use tracequet_dataset::error::{Error, Result};
 
 use super::addresses::Addresses;
 use super::csr::{Counted, Csr, NOWHERE};

@@ -9,7 +9,6 @@ use super::types::Retention;
 
 /// An object on a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Step {
     /// The node in the graph.
     pub node: u32,
@@ -25,7 +24,6 @@ pub struct Step {
 
 /// Why an object is alive.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Explanation {
     /// The object.
     pub object: Step,

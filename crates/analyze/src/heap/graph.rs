@@ -11,7 +11,6 @@ use super::walk::Shape;
 
 /// Contradictions in a walk of the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Unresolved {
     /// Objects that the walk lists more than once.
     pub repeated_objects: u64,
@@ -25,7 +24,6 @@ pub struct Unresolved {
 
 /// The heap graph of a snapshot. Objects are nodes `0..n` in the order of their addresses.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct HeapGraph {
     /// Of which collection.
     pub snapshot: Snapshot,

@@ -1,11 +1,8 @@
 //! Heap dumps that are held in memory while a recording is converted, to compute retained sizes.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::HashMap;
 
-use tracequet_dataset::error::Result;
 use tracequet_facts::fact::{Fact, HeapDominator};
-use tracequet_trace::map::Map;
 
 use super::build::{Names, RootRow, build};
 use super::graph::HeapGraph;
@@ -14,6 +11,7 @@ use super::snapshots::Snapshot;
 use super::types::Retention;
 use super::walk::Walk;
 use crate::allowance::Allowance;
+use crate::prelude::*;
 
 /// Memory of a root that waits for its graph, in a list that doubles when it grows.
 const ROOT_STORED: u64 = 48;

@@ -1,9 +1,7 @@
 //! A walk of the heap that is kept while a recording is converted, so that its objects are not written and read again.
 
-use std::collections::BTreeMap;
+use crate::prelude::*;
 
-use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::read::Recording;
 use tracequet_facts::fact::Fact;
 
 use super::graph::HeapGraph;

@@ -1,12 +1,7 @@
 //! Reads the heap graph of a snapshot from the tables of a dataset.
 
+use crate::prelude::*;
 use std::collections::HashMap;
-use std::sync::Arc;
-
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_dataset::read::rows::Row;
-use tracequet_dataset::row;
 
 use super::build::{Names, RootRow, build};
 use super::graph::HeapGraph;
@@ -48,13 +43,9 @@ rows_of_collections! {
     GcRootRow of gc_root { object_id, root_kind, root_flags, root_id, name }
 }
 
-row! {
-    struct TypeRow of r#type { process_id, type_id, name }
-}
+row!(struct TypeRow of r#type { process_id, type_id, name });
 
-row! {
-    struct MethodRow of method { method_id, namespace, name }
-}
+row!(struct MethodRow of method { method_id, namespace, name });
 
 /// Rows between two looks at how much memory they take.
 const STEP: u64 = 1 << 16;

@@ -12,7 +12,6 @@ const THREAD_STATIC: u32 = 1;
 
 /// A root, which keeps an object alive from outside of the heap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Root {
     /// The object, a node of the graph.
     pub node: u32,

@@ -1,13 +1,10 @@
 //! The snapshots of a recording: collections in which the heap was walked.
 
-use tracequet_dataset::error::{Error, Evidence, Named, Result};
-use tracequet_dataset::read::Recording;
-
-use crate::rows::each_row;
+use crate::prelude::*;
+use tracequet_dataset::error::{Evidence, Named};
 
 /// A collection in which the heap was walked.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Snapshot {
     /// The collection.
     pub gc_id: u32,
@@ -30,9 +27,7 @@ impl Snapshot {
     }
 }
 
-tracequet_dataset::row! {
-    struct GcRow of gc { gc_id, gc_number, process_id, start_ts_ns, complete, heap_object_count }
-}
+row!(struct GcRow of gc { gc_id, gc_number, process_id, start_ts_ns, complete, heap_object_count });
 
 /// The snapshots of a recording, the oldest first.
 pub fn snapshots(recording: &Recording<'_>) -> Result<Vec<Snapshot>> {

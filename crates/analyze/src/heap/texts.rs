@@ -1,9 +1,6 @@
 //! Texts of a dataset that are kept once each: a damaged one may repeat a long name for each object.
 
-use std::sync::Arc;
-
-use tracequet_dataset::error::{Error, Result};
-use tracequet_trace::map::Set;
+use crate::prelude::*;
 
 /// Bytes of all texts. The names of a hundred thousand types have some 10 MB.
 const MAX_TEXT: u64 = 256 << 20;

@@ -8,7 +8,6 @@ use super::graph::HeapGraph;
 
 /// The bytes that each object of a heap graph retains.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Retention {
     /// The dominator tree.
     pub dominators: Dominators,
@@ -28,7 +27,6 @@ struct Sum {
 
 /// The objects of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct TypeRow {
     /// Name of the type.
     pub name: Arc<str>,

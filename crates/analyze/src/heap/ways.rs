@@ -1,9 +1,7 @@
 //! The ways in which objects are held: by the types of their dominators and the name of the root.
 #![allow(clippy::indexing_slicing, reason = "every index is a node of the graph, or a place among its types")]
 
-use std::collections::BTreeMap;
-
-use tracequet_trace::map::Map;
+use crate::prelude::*;
 
 use super::explain::{Explanation, explain};
 use super::graph::HeapGraph;
@@ -53,7 +51,6 @@ pub(crate) fn ways(graph: &HeapGraph, retention: &Retention) -> Vec<u64> {
 
 /// Objects of a type that are held in one way.
 #[derive(Clone, Debug)]
-#[non_exhaustive]
 pub struct Held {
     /// The number of objects.
     pub objects: u64,

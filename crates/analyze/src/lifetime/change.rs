@@ -8,7 +8,6 @@ use super::sums::Sums;
 
 /// The fate of the allocations of a group in two recordings.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct ChangeRow {
     /// Type and method.
     pub group: Group,

@@ -1,7 +1,6 @@
 //! The lifetimes of a recording: from the tables of a dataset, or from what was kept while it was converted.
 
-use tracequet_dataset::error::{Error, Evidence, Result};
-use tracequet_dataset::read::Recording;
+use tracequet_dataset::error::Evidence;
 use tracequet_facts::fact::AllocationLifetime;
 use tracequet_trace::guid::Guid;
 
@@ -9,6 +8,7 @@ use super::heap::Heaps;
 use super::life::{Fate, Life, Lifetime};
 use super::samples::{Sample, Samples};
 use crate::collection::{Doubt, ReadCollections, SpilledCollections};
+use crate::prelude::*;
 
 /// The table that `convert --lifetimes` fills, and recordings that say themselves which objects died.
 pub const TABLE: &str = "allocation_lifetime";
@@ -109,19 +109,15 @@ fn each_life(samples: &Samples, lives: &[Life], mut each: impl FnMut(Lifetime<'_
     samples.rows().iter().zip(lives).try_for_each(|(sample, life)| each(Lifetime { sample, weight, life }))
 }
 
-tracequet_dataset::row! {
-    struct AllocationRow of allocation {
-        source, ts_ns, process_id, thread_id, callsite_id, type_id, object_id, allocation_bytes, object_count, activity_id
-    }
-}
+row!(struct AllocationRow of allocation {
+    source, ts_ns, process_id, thread_id, callsite_id, type_id, object_id, allocation_bytes, object_count, activity_id
+});
 
-tracequet_dataset::row! {
-    struct LifetimeRow of allocation_lifetime {
-        ts_ns, process_id, thread_id, callsite_id, type_id, source, object_id, allocation_bytes, object_count,
-        sample_weight, fate, unknown_reason, first_gc_id, end_gc_id, survived_collections, generation_at_end,
-        highest_generation, last_alive_ts_ns, dead_ts_ns, end_object_id, activity_id
-    }
-}
+row!(struct LifetimeRow of allocation_lifetime {
+    ts_ns, process_id, thread_id, callsite_id, type_id, source, object_id, allocation_bytes, object_count,
+    sample_weight, fate, unknown_reason, first_gc_id, end_gc_id, survived_collections, generation_at_end,
+    highest_generation, last_alive_ts_ns, dead_ts_ns, end_object_id, activity_id
+});
 
 fn samples(recording: &Recording<'_>) -> Result<Samples> {
     let mut samples = Samples::new(recording.max_held());

@@ -1,16 +1,13 @@
 //! Lifetimes by type, and by the method that allocates.
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
+use crate::prelude::*;
 
 use super::found::lifetimes;
 use super::names::{By, Group, Groups};
 use super::sums::Sums;
-use crate::held;
 
 /// The fate of the allocations of a type, or of a method and a type.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct GroupRow {
     /// Type and method.
     pub group: Group,

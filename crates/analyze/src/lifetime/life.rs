@@ -5,7 +5,6 @@ use crate::collection::Doubt;
 
 /// The fate of an object by the end of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Fate {
     /// A collection found it dead.
     Dead,
@@ -28,7 +27,6 @@ impl Fate {
 
 /// The life of an object, as far as collections showed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Life {
     /// The fate.
     pub fate: Fate,
@@ -101,7 +99,6 @@ impl Life {
 
 /// A sample with the life of its object.
 #[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
 pub struct Lifetime<'s> {
     /// The sample.
     pub sample: &'s Sample,

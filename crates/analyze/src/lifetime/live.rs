@@ -7,17 +7,13 @@
 
 use std::collections::HashMap;
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
+use crate::prelude::*;
 
 use super::found::lifetimes;
 use super::life::{Fate, Lifetime};
 use super::names::{By, Group, Groups};
-use crate::rows::each_row;
 
-tracequet_dataset::row! {
-    struct GcRow of gc { gc_id, start_ts_ns, end_ts_ns, generation }
-}
+row!(struct GcRow of gc { gc_id, start_ts_ns, end_ts_ns, generation });
 
 /// Memory of a collection.
 const GC_STORED: u64 = 64;
@@ -107,7 +103,6 @@ pub fn live_times(
 
 /// A collection of generation 2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct FullCollection {
     /// The number of the collection.
     pub gc_id: u32,
@@ -117,7 +112,6 @@ pub struct FullCollection {
 
 /// Objects that are alive at a time.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Live {
     /// By group, those with the most bytes alive first.
     pub rows: Vec<LiveRow>,
@@ -127,7 +121,6 @@ pub struct Live {
 
 /// Bytes of a group at a time, as samples stand for them.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct LiveRow {
     /// Type and method.
     pub group: Group,
@@ -169,7 +162,6 @@ fn last(full: &[FullCollection], ns: i64) -> Option<FullCollection> {
 
 /// Objects that are alive at two times.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Growth {
     /// By group, those that grow most first.
     pub rows: Vec<GrowthRow>,
@@ -180,7 +172,6 @@ pub struct Growth {
 /// The change of the bytes of a group between two times, as samples stand for them. `after` is `before`, less `gone`
 /// and `lost`, and `new`.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct GrowthRow {
     /// Type and method.
     pub group: Group,

@@ -1,16 +1,12 @@
 //! Groups of lifetimes: types, and the methods that allocate.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
-
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
 
 use super::life::Lifetime;
 use super::samples::Sample;
-use crate::rows::each_row;
+use crate::prelude::*;
 use crate::subjects::unnamed::Unnamed;
-use crate::{HeldTexts, held};
 
 /// The tables that methods and types are named by.
 pub const NAMES: [&str; 3] = ["callsite", "frame", "type"];
@@ -28,7 +24,6 @@ pub enum By {
 
 /// The names of a row. A name that is not of its kind is empty, and so is one that is not known.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[non_exhaustive]
 pub struct Group {
     /// The method that allocates. Of [`By::Site`].
     pub method: String,
@@ -62,17 +57,11 @@ struct Frame {
     written: Rc<str>,
 }
 
-tracequet_dataset::row! {
-    struct TypeRow of r#type { process_id, type_id, name }
-}
+row!(struct TypeRow of r#type { process_id, type_id, name });
 
-tracequet_dataset::row! {
-    struct FrameRow of frame { frame_id, name, assembly, written_name }
-}
+row!(struct FrameRow of frame { frame_id, name, assembly, written_name });
 
-tracequet_dataset::row! {
-    struct SiteRow of callsite { callsite_id, frame_id, own_callsite_id }
-}
+row!(struct SiteRow of callsite { callsite_id, frame_id, own_callsite_id });
 
 /// The names of types, and of the methods at call sites.
 pub(super) struct Names {

@@ -10,7 +10,6 @@ use crate::heap::HeapGraph;
 
 /// Which methods allocated some objects of a heap dump.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Origins {
     /// Samples among these objects.
     pub samples: u64,
@@ -22,7 +21,6 @@ pub struct Origins {
 
 /// The part of these objects that a group allocated.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct OriginRow {
     /// Type and method.
     pub group: Group,

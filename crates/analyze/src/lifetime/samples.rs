@@ -13,7 +13,6 @@ const SAMPLE_STORED: u64 = 512;
 
 /// An allocation with the address of its object.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Sample {
     /// When, nanoseconds since the recording began.
     pub ts_ns: i64,

@@ -5,7 +5,6 @@ use crate::subjects::pool::percentile;
 
 /// The fates of a group's allocations. Bytes are those that samples stand for.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[non_exhaustive]
 pub struct Sums {
     /// Samples.
     pub samples: u64,
@@ -32,7 +31,6 @@ pub struct Sums {
 /// Of the lives of dead samples the median and the 90th percentile. Samples stand for about as many bytes each, so that
 /// they are figures of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct Percentiles {
     /// Collections survived: the median.
     pub collections_median: u32,

@@ -1,10 +1,9 @@
 //! Definitions of figures from `schemas/metrics.toml`, and the SQL that computes the same.
 
-use std::collections::BTreeMap;
+use crate::prelude::*;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
-use tracequet_dataset::error::{Error, Result};
 
 use super::needs::{Missing, Need};
 use super::roots::SPANS;
@@ -12,7 +11,6 @@ use super::roots::SPANS;
 /// The definition of a metric.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[non_exhaustive]
 pub struct Definition {
     /// Name, such as `gc.pause.p99`.
     pub name: String,
@@ -158,7 +156,6 @@ pub(super) enum OfFrame {
 
 /// One figure of one recording.
 #[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
 pub struct Metric {
     /// Name, such as `gc.pause.p99` or `allocation.by_type[System.String]`.
     pub name: String,

@@ -1,10 +1,9 @@
 //! Figures with a value for each type, method, counter and so on.
 
+use crate::prelude::*;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use tracequet_dataset::read::Column;
-use tracequet_trace::map::Map;
 
 use super::definition::{Definition, Metric, OfFrame, Owner, UNKNOWN};
 use super::leaves::Leaves;

@@ -1,10 +1,9 @@
 //! The innermost frames of call stacks: their names, and the assemblies or files that they lie in.
 
 use arrow_array::RecordBatch;
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::rows::{Row, rows_of};
 
 use super::definition::{OfFrame, UNKNOWN};
+use crate::prelude::*;
 use crate::subjects::sites::set;
 use crate::subjects::texts::Texts;
 
@@ -14,13 +13,9 @@ const MOST_SITES: usize = 4 << 20;
 const MOST_FRAMES: usize = 1 << 20;
 const MOST_BYTES: usize = 32 << 20;
 
-tracequet_dataset::row! {
-    struct Callsite of callsite { callsite_id, frame_id }
-}
+row!(struct Callsite of callsite { callsite_id, frame_id });
 
-tracequet_dataset::row! {
-    struct Frame of frame { frame_id, kind, name, assembly }
-}
+row!(struct Frame of frame { frame_id, kind, name, assembly });
 
 /// The innermost frames of call sites. The tables may come in any order.
 #[derive(Debug)]

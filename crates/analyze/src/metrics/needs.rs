@@ -3,8 +3,7 @@
 use arrow_array::RecordBatch;
 use serde::Deserialize;
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::rows::{Row, rows_of};
+use crate::prelude::*;
 
 /// The tables that say it.
 pub(super) const TABLES: [&str; 3] = [SESSION, KINDS, PROCESSES];
@@ -12,17 +11,11 @@ const SESSION: &str = Asked::TABLE;
 const KINDS: &str = Kind::TABLE;
 const PROCESSES: &str = Process::TABLE;
 
-tracequet_dataset::row! {
-    struct Asked of session_provider { provider_name, keywords, level, arguments, event_filter, event_ids }
-}
+row!(struct Asked of session_provider { provider_name, keywords, level, arguments, event_filter, event_ids });
 
-tracequet_dataset::row! {
-    struct Kind of event_type { provider_name, event_name, level, keywords }
-}
+row!(struct Kind of event_type { provider_name, event_name, level, keywords });
 
-tracequet_dataset::row! {
-    struct Process of process { runtime_version }
-}
+row!(struct Process of process { runtime_version });
 
 /// The events that a figure is made of: any one of them will do.
 #[derive(Clone, Debug, Deserialize)]
@@ -57,7 +50,6 @@ struct Wanted {
 tracequet_trace::worded! {
     /// Why a figure has no value.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[non_exhaustive]
     pub enum Missing {
         /// The session did not ask for such events.
         NotAsked = "not_asked": "it was not recorded",

@@ -3,13 +3,9 @@
 //! They lie in no other span of the recording, and are no queries (the view `requests` says the same). That is known at the end only: the
 //! span around one may come behind it.
 
-use std::sync::Arc;
-
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, UInt64Array};
-use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::read::rows::{Row, rows_of};
-use tracequet_trace::map::Set;
 
+use crate::prelude::*;
 use crate::subjects::requests::{Kind, hashed, query_text};
 
 /// The source that they count as, among those of a definition.
@@ -18,11 +14,10 @@ pub(super) const SPANS: &str = "(spans)";
 /// Spans that are remembered. Of more, those within others are taken as known.
 const MOST_SPANS: usize = 1 << 20;
 
-tracequet_dataset::row! {
-    struct Span of activity {
-        process_id, provider_name, name, w3c_trace_id, span_id, parent_span_id, start_ts_ns, duration_ns, result, start_fields, end_fields
-    }
-}
+row!(struct Span of activity {
+    process_id, provider_name, name, w3c_trace_id, span_id, parent_span_id, start_ts_ns, duration_ns, result,
+    start_fields, end_fields
+});
 
 /// A span that may be a request.
 #[derive(Debug)]

@@ -1,17 +1,13 @@
 //! Names of types by their ids, for rows that say the id alone.
 
+use crate::prelude::*;
 use arrow_array::RecordBatch;
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::rows::{Row, rows_of};
-use tracequet_trace::map::Map;
 
 /// Types that are remembered, and bytes of their names. Others have no name.
 const MOST_TYPES: usize = 1 << 18;
 const MOST_BYTES: usize = 16 << 20;
 
-tracequet_dataset::row! {
-    struct Type of r#type { process_id, type_id, name, element_type }
-}
+row!(struct Type of r#type { process_id, type_id, name, element_type });
 
 /// Names of types.
 #[derive(Debug, Default)]

@@ -1,17 +1,15 @@
 //! Which rows of a recording become a profile: of what kind, from when to when, of which thread, of which activity.
 
-use tracequet_dataset::error::{Error, Evidence, Result};
-use tracequet_dataset::read::Recording;
+use tracequet_dataset::error::Evidence;
 use tracequet_dataset::table::schema;
 use tracequet_trace::error::did_you_mean;
-use tracequet_trace::map::Map;
 
 use super::labels::Labels;
 use super::model::What;
 use super::spans::{ACTIVITIES, SpanWork, Worked};
-use crate::rows::each_row;
+use crate::lifetime;
+use crate::prelude::*;
 use crate::subjects::processor::Samples;
-use crate::{held, lifetime};
 
 /// The tables that the profiles of all but a few kinds are found in: [`Choice::tables`] says it of each.
 pub const TABLES: [&str; 11] = [
@@ -100,9 +98,7 @@ impl Choice {
     }
 }
 
-tracequet_dataset::row! {
-    struct Id of thread_activity { activity_id, activity_path }
-}
+row!(struct Id of thread_activity { activity_id, activity_path });
 
 /// Whether an id is one of W3C Trace Context: of a trace or of a span.
 fn is_of_w3c(id: &str) -> bool {

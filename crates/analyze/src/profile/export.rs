@@ -2,8 +2,7 @@
 
 use std::io::{self, Write};
 
-use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::read::Recording;
+use crate::prelude::*;
 
 use super::choice::Choice;
 use super::labels::Labels;
@@ -15,7 +14,6 @@ use super::spans::{ACTIVITIES, SpanWork};
 
 /// The events of a recording that are exported, and their format.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Export {
     /// The samples.
     pub profile: Profile,

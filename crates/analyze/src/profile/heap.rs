@@ -1,12 +1,9 @@
 //! A heap dump as a profile: a stack is the types of the objects without each of which the next one would be freed, so that the sum
 //! below a type is what it retains.
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
-
 use super::model::{Code, Function, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
 use crate::heap::{self, HeapGraph, Retention, Snapshot};
+use crate::prelude::*;
 use crate::subjects::sites::is_of_framework;
 
 /// Memory of the graph in bytes, where nothing else bounds it.

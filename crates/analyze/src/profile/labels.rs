@@ -1,22 +1,13 @@
 //! Labels of threads: names of processes and threads, and ids.
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
-
-use crate::HeldTexts;
-use crate::rows::each_row;
+use crate::prelude::*;
 
 /// The memory of a row beside its text, in bytes.
 const STORED: u64 = 24;
 
-tracequet_dataset::row! {
-    struct Process of process { process_id, name }
-}
+row!(struct Process of process { process_id, name });
 
-tracequet_dataset::row! {
-    struct Thread of thread { process_id, thread_id, name }
-}
+row!(struct Thread of thread { process_id, thread_id, name });
 
 /// Names of processes and threads.
 #[derive(Debug)]

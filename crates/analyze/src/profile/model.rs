@@ -1,15 +1,11 @@
 //! A profile: threads with samples, samples with call stacks and weights.
 
-use std::collections::BTreeMap;
-
-use tracequet_dataset::error::{Error, Result};
-
+use crate::prelude::*;
 use crate::subjects::pauses::Pause;
 
 tracequet_trace::worded! {
     /// Kind of samples in a profile.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    #[non_exhaustive]
     pub enum What {
         /// CPU samples. Their weight is the time between two samples, where the recording says how long that is: of the
         /// runtime's sampler the one that is observed, which is longer than the one that it is meant to keep.
@@ -45,7 +41,6 @@ tracequet_trace::worded! {
 tracequet_trace::worded! {
     /// The unit of weights.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    #[non_exhaustive]
     pub enum Unit {
         /// Nanoseconds.
         Nanoseconds = "ns",
@@ -62,7 +57,6 @@ tracequet_trace::worded! {
 tracequet_trace::worded! {
     /// The format of a profile.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    #[non_exhaustive]
     pub enum ProfileFormat {
         /// JSON of <https://www.speedscope.app>: all threads together, then each thread in the order of time.
         Speedscope = "speedscope": "JSON for speedscope.app",
@@ -116,7 +110,6 @@ pub struct Function {
 
 /// The kind of a function's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum Code {
     /// A method.
     Managed,

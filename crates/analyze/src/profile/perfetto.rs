@@ -4,17 +4,13 @@
 //! CPU samples are those of its own sampler of call stacks, so that its flame graphs show them.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BinaryHeap;
 use std::io::{self, Write};
-
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
 
 use super::model::{Profile, What};
 use super::protobuf::{bytes, double, message, number, present, string};
 use super::strings::Strings;
-use crate::HeldTexts;
-use crate::rows::each_row;
+use crate::prelude::*;
 use crate::subjects::collections::Collection;
 use crate::subjects::pauses::Stop;
 
@@ -33,24 +29,16 @@ mod packet {
     pub(super) const PERF_SAMPLE: u64 = 66;
 }
 
-tracequet_dataset::row! {
-    struct ProcessName of process { process_id, name, command_line }
-}
+row!(struct ProcessName of process { process_id, name, command_line });
 
-tracequet_dataset::row! {
-    struct ThreadName of thread { process_id, thread_id, name }
-}
+row!(struct ThreadName of thread { process_id, thread_id, name });
 
-tracequet_dataset::row! {
-    struct Activity of activity {
-        process_id, start_ts_ns, end_ts_ns, provider_name, name, thread_id, status_code, outcome, result, activity_id,
-        parent_activity_id, start_fields
-    }
-}
+row!(struct Activity of activity {
+    process_id, start_ts_ns, end_ts_ns, provider_name, name, thread_id, status_code, outcome, result, activity_id,
+    parent_activity_id, start_fields
+});
 
-tracequet_dataset::row! {
-    struct CounterValue of counter { process_id, ts_ns, value, provider_name, name, tags, unit, quantile }
-}
+row!(struct CounterValue of counter { process_id, ts_ns, value, provider_name, name, tags, unit, quantile });
 
 /// Packets of a sequence share what is interned.
 const EVENTS: u64 = 1;

@@ -1,40 +1,31 @@
 //! Reads a profile from the tables of a recording.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
-use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::read::{Column, Recording};
+use tracequet_dataset::read::Column;
 use tracequet_trace::error::did_you_mean;
-use tracequet_trace::map::Map;
 
 use super::choice::{Choice, Filter};
 use super::labels::Labels;
 use super::model::{Code, Function, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
 use crate::lifetime::{Fate, Life, lifetimes};
-use crate::rows::{each_row, wrong};
+use crate::prelude::*;
+use crate::rows::wrong;
 use crate::subjects::allocations;
 use crate::subjects::pauses::Pauses;
 use crate::subjects::processor::{self, Processor, State};
 use crate::subjects::sites::{is_of_framework, unsure};
-use crate::{HeldTexts, held};
 
 /// The table of sampled allocations.
 const ALLOCATION: &str = "allocation";
 
-tracequet_dataset::row! {
-    struct Trace of trace { start_ts, duration_ns, sampling_ns }
-}
+row!(struct Trace of trace { start_ts, duration_ns, sampling_ns });
 
-tracequet_dataset::row! {
-    struct FrameRow of frame {
-        frame_id, name, written_name, inlined_into, may_belong_to, assembly, kind, file, line, line_kind, is_framework
-    }
-}
+row!(struct FrameRow of frame {
+    frame_id, name, written_name, inlined_into, may_belong_to, assembly, kind, file, line, line_kind, is_framework
+});
 
-tracequet_dataset::row! {
-    struct CallsiteRow of callsite { callsite_id, parent_callsite_id, frame_id }
-}
+row!(struct CallsiteRow of callsite { callsite_id, parent_callsite_id, frame_id });
 
 /// Memory of a row.
 const ROW_STORED: u64 = size_of::<Sample>() as u64;

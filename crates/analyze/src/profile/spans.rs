@@ -2,24 +2,20 @@
 
 use std::collections::BinaryHeap;
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
+use crate::prelude::*;
 
 use super::model::{Sample, ThreadSamples};
-use crate::held;
-use crate::rows::each_row;
 
 /// The table with the times in which threads worked on activities.
 pub(super) const ACTIVITIES: &str = "thread_activity";
 
-tracequet_dataset::row! {
-    struct Span of activity { process_id, thread_id, end_thread_id, start_ts_ns, end_ts_ns, activity_id, w3c_trace_id, span_id }
-}
+row!(struct Span of activity {
+    process_id, thread_id, end_thread_id, start_ts_ns, end_ts_ns, activity_id, w3c_trace_id, span_id
+});
 
-tracequet_dataset::row! {
-    pub(super) struct Worked of thread_activity { process_id, thread_id, start_ts_ns, end_ts_ns, activity_id, activity_path }
-}
+row!(pub(super) struct Worked of thread_activity {
+    process_id, thread_id, start_ts_ns, end_ts_ns, activity_id, activity_path
+});
 
 /// A thread worked on a span from `start_ns` to `end_ns`, nanoseconds since the recording began. In the order of their
 /// beginnings, so that of two nested spans the inner one is the larger one.

@@ -1,9 +1,6 @@
 //! Sampled allocations: which samples count where a recording has several kinds that stand for the same bytes.
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-
-use crate::rows::each_row;
+use crate::prelude::*;
 
 /// The kinds of samples, the best first, those of one rank together. The view `allocation_source` has the same order.
 pub const SOURCES: [(&str, u8); 5] =
@@ -18,11 +15,9 @@ pub fn rank(source: &str) -> Option<u8> {
     SOURCES.iter().find(|(word, _)| *word == source).map(|(_, rank)| *rank)
 }
 
-tracequet_dataset::row! {
-    struct Source of allocation { source }
-}
+row!(struct Source of allocation { source });
 
-tracequet_dataset::row! {
+row! {
     /// A sampled allocation that counts.
     pub struct Allocation of allocation {
         process_id, thread_id, callsite_id, ts_ns, source, allocation_bytes, object_count, type_id, type_name

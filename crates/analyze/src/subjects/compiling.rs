@@ -1,6 +1,8 @@
 //! Compiling: methods that the JIT compiled, and whether a thread waited for the code.
 
-tracequet_dataset::row! {
+use tracequet_dataset::row;
+
+row! {
     /// A method got code, by the JIT or from a precompiled image.
     pub struct Compilation of method_compilation {
         process_id, thread_id, callsite_id, start_ts_ns, end_ts_ns, duration_ns, kind, namespace, name, tier

@@ -1,34 +1,25 @@
 //! The heap: its generations before and after a collection, and what kept their objects alive.
 
+use tracequet_dataset::row;
+
 /// Generations that have sizes: 0, 1, 2, large objects, pinned objects.
 pub const GENERATIONS: usize = 5;
 
-tracequet_dataset::row! {
+row! {
     /// The size of a generation after a collection, of all heaps.
     pub struct Size of gc_heap_stats { gc_id, generation, size_bytes, promoted_bytes }
 }
 
-tracequet_dataset::row! {
+row! {
     /// A generation of one heap in a collection.
     pub struct HeapGeneration of gc_heap_generation {
-        gc_id,
-        heap_index,
-        generation,
-        size_before_bytes,
-        free_list_before_bytes,
-        free_object_before_bytes,
-        object_before_bytes,
-        size_after_bytes,
-        free_list_after_bytes,
-        free_object_after_bytes,
-        in_bytes,
-        pinned_survived_bytes,
-        other_survived_bytes,
-        budget_bytes,
+        gc_id, heap_index, generation, size_before_bytes, free_list_before_bytes, free_object_before_bytes,
+        object_before_bytes, size_after_bytes, free_list_after_bytes, free_object_after_bytes, in_bytes,
+        pinned_survived_bytes, other_survived_bytes, budget_bytes
     }
 }
 
-tracequet_dataset::row! {
+row! {
     /// The bytes that one heap's marking from a kind of roots kept alive.
     pub struct Mark of gc_mark { gc_id, heap_index, root_kind, promoted_bytes, duration_ns }
 }

@@ -4,18 +4,13 @@
 //! pauses. Pauses of several runtimes of a process may overlap: a sum of times counts what they have in common once,
 //! for the one that began first.
 
-use std::collections::BTreeMap;
-
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-
 use crate::metrics::{Metric, Missing, metrics};
-use crate::rows::each_row;
+use crate::prelude::*;
 
 /// Bytes of a pause in memory, with its part.
 const ROW_STORED: u64 = 64;
 
-tracequet_dataset::row! {
+row! {
     /// A time in which managed threads were stopped, for whatever reason.
     pub struct Stop of gc_pause { process_id, gc_id, start_ts_ns, duration_ns, suspend_ns, kind, reason }
 }

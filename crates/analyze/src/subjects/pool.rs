@@ -1,20 +1,17 @@
 //! The thread pool: how many workers it had, why their number changed, and how long work waited for one.
 
-use std::collections::BTreeMap;
-
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
+use crate::prelude::*;
 
 /// Numbers of workers, and times of waiting, that are kept; reasons that are distinguished.
 const MOST: usize = 1 << 20;
 const MOST_REASONS: usize = 100;
 
-tracequet_dataset::row! {
+row! {
     /// An event of the pool.
     pub struct PoolEvent of thread_pool { process_id, ts_ns, kind, worker_count, reason, starvation }
 }
 
-tracequet_dataset::row! {
+row! {
     /// A work item.
     pub struct WorkItem of thread_pool_work { process_id, wait_ns }
 }

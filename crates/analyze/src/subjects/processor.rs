@@ -5,16 +5,10 @@
 //! socket or work. Such samples are no processor time. A kernel samples what runs on each processor, and says when
 //! nothing does.
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
-
-use crate::held;
-use crate::rows::each_row;
+use crate::prelude::*;
 
 /// The state of a thread in a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum State {
     /// The thread ran.
     Running,
@@ -42,7 +36,6 @@ pub fn is_of_runtime(kind: Option<&str>) -> bool {
 
 /// Which samples are meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Samples {
     /// Samples of threads that ran: processor time.
     #[default]
@@ -65,17 +58,11 @@ impl Samples {
 /// The table of samples.
 pub const TABLE: &str = "cpu_sample";
 
-tracequet_dataset::row! {
-    struct Trace of trace { sampling_ns }
-}
+row!(struct Trace of trace { sampling_ns });
 
-tracequet_dataset::row! {
-    struct Seen of cpu_sample { process_id, thread_id, ts_ns, kind }
-}
+row!(struct Seen of cpu_sample { process_id, thread_id, ts_ns, kind });
 
-tracequet_dataset::row! {
-    struct Row of cpu_sample { process_id, thread_id, callsite_id, ts_ns, kind, sample_count }
-}
+row!(struct Row of cpu_sample { process_id, thread_id, callsite_id, ts_ns, kind, sample_count });
 
 /// A sample with its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,11 +1,8 @@
 //! Call sites of a recording: their own code, and what their frames are.
 
-use std::collections::BTreeMap;
+use crate::prelude::*;
 
 use arrow_array::RecordBatch;
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_dataset::read::rows::{Row, rows_of};
 
 use super::texts::Texts;
 
@@ -118,13 +115,9 @@ const KINDS: &[(&str, Is)] = &[
     ("System.Runtime.CompilerServices.RuntimeHelpers.Box", Is::Boxes),
 ];
 
-tracequet_dataset::row! {
-    struct CallsiteRow of callsite { callsite_id, parent_callsite_id, frame_id, own_callsite_id }
-}
+row!(struct CallsiteRow of callsite { callsite_id, parent_callsite_id, frame_id, own_callsite_id });
 
-tracequet_dataset::row! {
-    struct FrameRow of frame { frame_id, name, written_name, inlined_into, may_belong_to, file, line }
-}
+row!(struct FrameRow of frame { frame_id, name, written_name, inlined_into, may_belong_to, file, line });
 
 /// Beginnings of the names of methods of .NET.
 const FRAMEWORK: [&str; 4] = ["System.", "Microsoft.", "Internal.", "Interop"];

@@ -1,8 +1,6 @@
 //! Texts by number, each once, within a bound.
 
-use std::sync::Arc;
-
-use tracequet_trace::map::Map;
+use crate::prelude::*;
 
 /// Texts by number, from 1.
 #[derive(Debug, Default)]

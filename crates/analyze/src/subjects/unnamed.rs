@@ -1,21 +1,13 @@
 //! Call stacks on which no own method is known because names were not recorded, and not because there is none.
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::{Map, Set};
-
-use crate::rows::each_row;
+use crate::prelude::*;
 
 /// Memory of a call site or a frame with what finds it.
 const ROW_STORED: u64 = 64;
 
-tracequet_dataset::row! {
-    struct Frame of frame { frame_id, kind, is_named }
-}
+row!(struct Frame of frame { frame_id, kind, is_named });
 
-tracequet_dataset::row! {
-    struct Callsite of callsite { callsite_id, parent_callsite_id, depth, frame_id, own_callsite_id }
-}
+row!(struct Callsite of callsite { callsite_id, parent_callsite_id, depth, frame_id, own_callsite_id });
 
 /// Call sites without an own method, where most frames outwards have no name and may be methods.
 #[derive(Debug, Default)]

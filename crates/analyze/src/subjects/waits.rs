@@ -1,31 +1,28 @@
 //! Waits: for locks, for what the runtime's other waits are for, and of tasks.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::{Map, Set};
+use crate::prelude::*;
+use std::collections::BTreeSet;
 
 use super::sites::{Is, Sites};
 
 /// Tasks that are known to wait for others.
 const MOST_TASKS: usize = 1 << 20;
 
-tracequet_dataset::row! {
+row! {
     /// A wait for a lock that another thread held.
     pub struct LockWait of contention {
         process_id, thread_id, callsite_id, start_ts_ns, end_ts_ns, duration_ns, kind, lock_id
     }
 }
 
-tracequet_dataset::row! {
+row! {
     /// Another wait of a thread, for an event, a monitor and the like.
     pub struct Wait of wait {
         process_id, thread_id, callsite_id, start_ts_ns, end_ts_ns, duration_ns, touches_gap, source
     }
 }
 
-tracequet_dataset::row! {
+row! {
     /// A task waited.
     pub struct TaskWait of async_wait {
         process_id, source, task_id, awaited_task_id, kind, start_ts_ns, duration_ns, activity_path
@@ -112,10 +109,8 @@ pub fn each_leaf(recording: &Recording<'_>, mut take: impl FnMut(&TaskWait<'_>))
     Ok(())
 }
 
-tracequet_dataset::row! {
-    /// How long a task was without a thread.
-    pub(crate) struct TaskTime of async_task { process_id, source, task_id, kind, method, callsite_id, waiting_ns }
-}
+// How long a task was without a thread.
+row!(pub(crate) struct TaskTime of async_task { process_id, source, task_id, kind, method, callsite_id, waiting_ns });
 
 /// Tasks, and waits of tasks, whose times are known.
 const MOST_TIMES: usize = 1 << 17;

@@ -2,11 +2,8 @@
 
 use std::collections::HashMap;
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_dataset::read::rows::Row;
-
-use crate::{collection, held};
+use crate::collection;
+use crate::prelude::*;
 
 /// A range with where it went.
 #[derive(Clone, Copy, Debug)]

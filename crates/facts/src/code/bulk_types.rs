@@ -15,8 +15,7 @@ pub struct BulkTypes;
 
 impl Tracker for BulkTypes {
     type Action = BulkTypesAction;
-    const EVENTS: &'static [ProviderEvents<BulkTypesAction>] =
-        &[ProviderEvents { provider: RUNTIME, events: &[("BulkType", BulkTypesAction::Bulk)] }];
+    const EVENTS: Events<BulkTypesAction> = &[(RUNTIME, "BulkType", BulkTypesAction::Bulk)];
 
     fn is_reference(_: BulkTypesAction) -> bool {
         true

@@ -67,12 +67,10 @@ impl IlMaps {
 
 impl Tracker for IlMaps {
     type Action = ();
-    const EVENTS: &'static [ProviderEvents<()>] = &[
-        ProviderEvents { provider: RUNTIME, events: &[("MethodILToNativeMap", ())] },
-        ProviderEvents {
-            provider: RUNDOWN,
-            events: &[("MethodDCStartILToNativeMap", ()), ("MethodDCEndILToNativeMap", ())],
-        },
+    const EVENTS: Events<()> = &[
+        (RUNTIME, "MethodILToNativeMap", ()),
+        (RUNDOWN, "MethodDCStartILToNativeMap", ()),
+        (RUNDOWN, "MethodDCEndILToNativeMap", ()),
     ];
 
     fn is_reference(_: ()) -> bool {

@@ -118,13 +118,10 @@ impl Inlinings {
 
 impl Tracker for Inlinings {
     type Action = InliningsAction;
-    const EVENTS: &'static [ProviderEvents<InliningsAction>] = &[ProviderEvents {
-        provider: RUNTIME,
-        events: &[
-            ("MethodJitInliningSucceeded", InliningsAction::Inlined),
-            ("MethodJittingStarted", InliningsAction::Begins),
-        ],
-    }];
+    const EVENTS: Events<InliningsAction> = &[
+        (RUNTIME, "MethodJitInliningSucceeded", InliningsAction::Inlined),
+        (RUNTIME, "MethodJittingStarted", InliningsAction::Begins),
+    ];
 
     fn is_reference(_: InliningsAction) -> bool {
         true

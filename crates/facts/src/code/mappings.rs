@@ -128,16 +128,15 @@ impl Mappings {
     }
 }
 
+const SYSTEM: &str = "Universal.System";
+
 impl Tracker for Mappings {
     type Action = MappingsAction;
-    const EVENTS: &'static [ProviderEvents<MappingsAction>] = &[ProviderEvents {
-        provider: "Universal.System",
-        events: &[
-            ("ProcessMapping", MappingsAction::Mapping),
-            ("ProcessMappingMetadata", MappingsAction::Metadata),
-            ("ProcessSymbol", MappingsAction::Symbol),
-        ],
-    }];
+    const EVENTS: Events<MappingsAction> = &[
+        (SYSTEM, "ProcessMapping", MappingsAction::Mapping),
+        (SYSTEM, "ProcessMappingMetadata", MappingsAction::Metadata),
+        (SYSTEM, "ProcessSymbol", MappingsAction::Symbol),
+    ];
 
     fn is_reference(_: MappingsAction) -> bool {
         true

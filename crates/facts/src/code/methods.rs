@@ -197,29 +197,19 @@ impl<'m> Names<'m> {
 
 impl Tracker for Methods {
     type Action = MethodsAction;
-    const EVENTS: &'static [ProviderEvents<MethodsAction>] = &[
-        ProviderEvents {
-            provider: RUNTIME,
-            events: &[
-                ("MethodLoad", MethodsAction::Loaded),
-                ("MethodLoadVerbose", MethodsAction::Loaded),
-                ("MethodUnload", MethodsAction::Unloaded),
-                ("MethodUnloadVerbose", MethodsAction::Unloaded),
-                ("MethodDCStartV2", MethodsAction::Listed),
-                ("MethodDCStartVerboseV2", MethodsAction::Listed),
-                ("MethodDCEndV2", MethodsAction::Listed),
-                ("MethodDCEndVerboseV2", MethodsAction::Listed),
-            ],
-        },
-        ProviderEvents {
-            provider: RUNDOWN,
-            events: &[
-                ("MethodDCStart", MethodsAction::Listed),
-                ("MethodDCStartVerbose", MethodsAction::Listed),
-                ("MethodDCEnd", MethodsAction::Listed),
-                ("MethodDCEndVerbose", MethodsAction::Listed),
-            ],
-        },
+    const EVENTS: Events<MethodsAction> = &[
+        (RUNTIME, "MethodLoad", MethodsAction::Loaded),
+        (RUNTIME, "MethodLoadVerbose", MethodsAction::Loaded),
+        (RUNTIME, "MethodUnload", MethodsAction::Unloaded),
+        (RUNTIME, "MethodUnloadVerbose", MethodsAction::Unloaded),
+        (RUNTIME, "MethodDCStartV2", MethodsAction::Listed),
+        (RUNTIME, "MethodDCStartVerboseV2", MethodsAction::Listed),
+        (RUNTIME, "MethodDCEndV2", MethodsAction::Listed),
+        (RUNTIME, "MethodDCEndVerboseV2", MethodsAction::Listed),
+        (RUNDOWN, "MethodDCStart", MethodsAction::Listed),
+        (RUNDOWN, "MethodDCStartVerbose", MethodsAction::Listed),
+        (RUNDOWN, "MethodDCEnd", MethodsAction::Listed),
+        (RUNDOWN, "MethodDCEndVerbose", MethodsAction::Listed),
     ];
 
     fn is_reference(_: MethodsAction) -> bool {

@@ -183,26 +183,19 @@ impl Modules {
     }
 }
 
+const IMAGE: &str = "Windows-Kernel-Image";
+const IMAGE_ID: &str = "KernelTraceControl-ImageId";
+
 impl Tracker for Modules {
     type Action = ModulesAction;
-    const EVENTS: &'static [ProviderEvents<ModulesAction>] = &[
-        ProviderEvents {
-            provider: "Windows-Kernel-Image",
-            events: &[
-                ("Load", ModulesAction::Load),
-                ("Unload", ModulesAction::Unload),
-                ("DCStart", ModulesAction::Listed),
-                ("DCEnd", ModulesAction::Listed),
-            ],
-        },
-        ProviderEvents {
-            provider: "KernelTraceControl-ImageId",
-            events: &[
-                ("PdbId", ModulesAction::Symbols),
-                ("ILPdbId", ModulesAction::IlSymbols),
-                ("DebugEntry", ModulesAction::DebugEntry),
-            ],
-        },
+    const EVENTS: Events<ModulesAction> = &[
+        (IMAGE, "Load", ModulesAction::Load),
+        (IMAGE, "Unload", ModulesAction::Unload),
+        (IMAGE, "DCStart", ModulesAction::Listed),
+        (IMAGE, "DCEnd", ModulesAction::Listed),
+        (IMAGE_ID, "PdbId", ModulesAction::Symbols),
+        (IMAGE_ID, "ILPdbId", ModulesAction::IlSymbols),
+        (IMAGE_ID, "DebugEntry", ModulesAction::DebugEntry),
     ];
 
     fn is_reference(_: ModulesAction) -> bool {

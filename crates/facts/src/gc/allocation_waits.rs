@@ -47,10 +47,10 @@ pub struct AllocationWaits {
 
 impl Tracker for AllocationWaits {
     type Action = AllocationWaitsAction;
-    const EVENTS: &'static [ProviderEvents<AllocationWaitsAction>] = &[ProviderEvents {
-        provider: PRIVATE,
-        events: &[("BGCAllocWaitBegin", AllocationWaitsAction::Begin), ("BGCAllocWaitEnd", AllocationWaitsAction::End)],
-    }];
+    const EVENTS: Events<AllocationWaitsAction> = &[
+        (PRIVATE, "BGCAllocWaitBegin", AllocationWaitsAction::Begin),
+        (PRIVATE, "BGCAllocWaitEnd", AllocationWaitsAction::End),
+    ];
 
     fn event(&mut self, action: AllocationWaitsAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
@@ -80,11 +80,8 @@ impl Tracker for AllocationWaits {
     }
 
     fn dropped(&self) -> Vec<Dropped> {
-        vec![Dropped {
-            code: "too_many_waits",
-            count: self.open.dropped(),
-            message: "too many concurrent waits for background collections; ends missing in the table \
-                gc_allocation_wait",
-        }]
+        let message =
+            "too many concurrent waits for background collections; ends missing in the table gc_allocation_wait";
+        vec![Dropped { code: "too_many_waits", count: self.open.dropped(), message }]
     }
 }

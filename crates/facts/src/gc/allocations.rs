@@ -46,15 +46,12 @@ pub struct Allocations;
 
 impl Tracker for Allocations {
     type Action = AllocationsAction;
-    const EVENTS: &'static [ProviderEvents<AllocationsAction>] = &[ProviderEvents {
-        provider: RUNTIME,
-        events: &[
-            ("GCAllocationTick", AllocationsAction::Tick),
-            ("AllocationSampled", AllocationsAction::Sampled),
-            ("GCSampledObjectAllocationHigh", AllocationsAction::ObjectHigh),
-            ("GCSampledObjectAllocationLow", AllocationsAction::ObjectLow),
-        ],
-    }];
+    const EVENTS: Events<AllocationsAction> = &[
+        (RUNTIME, "GCAllocationTick", AllocationsAction::Tick),
+        (RUNTIME, "AllocationSampled", AllocationsAction::Sampled),
+        (RUNTIME, "GCSampledObjectAllocationHigh", AllocationsAction::ObjectHigh),
+        (RUNTIME, "GCSampledObjectAllocationLow", AllocationsAction::ObjectLow),
+    ];
 
     fn event(&mut self, action: AllocationsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, types, callsites, .. } = shared;

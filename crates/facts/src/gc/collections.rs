@@ -49,21 +49,18 @@ pub struct Collections;
 
 impl Tracker for Collections {
     type Action = CollectionsAction;
-    const EVENTS: &'static [ProviderEvents<CollectionsAction>] = &[ProviderEvents {
-        provider: RUNTIME,
-        events: &[
-            ("GCTriggered", CollectionsAction::Triggered),
-            ("GCStart", CollectionsAction::Start),
-            ("GCEnd", CollectionsAction::End),
-            ("GCSuspendEEBegin", CollectionsAction::SuspendBegin),
-            ("GCSuspendEEEnd", CollectionsAction::SuspendEnd),
-            ("GCRestartEEEnd", CollectionsAction::RestartEnd),
-            ("GCMarkWithType", CollectionsAction::Work),
-            ("GCJoin", CollectionsAction::Work),
-            ("GenAwareBegin", CollectionsAction::WalkBegin),
-            ("GenAwareEnd", CollectionsAction::WalkEnd),
-        ],
-    }];
+    const EVENTS: Events<CollectionsAction> = &[
+        (RUNTIME, "GCTriggered", CollectionsAction::Triggered),
+        (RUNTIME, "GCStart", CollectionsAction::Start),
+        (RUNTIME, "GCEnd", CollectionsAction::End),
+        (RUNTIME, "GCSuspendEEBegin", CollectionsAction::SuspendBegin),
+        (RUNTIME, "GCSuspendEEEnd", CollectionsAction::SuspendEnd),
+        (RUNTIME, "GCRestartEEEnd", CollectionsAction::RestartEnd),
+        (RUNTIME, "GCMarkWithType", CollectionsAction::Work),
+        (RUNTIME, "GCJoin", CollectionsAction::Work),
+        (RUNTIME, "GenAwareBegin", CollectionsAction::WalkBegin),
+        (RUNTIME, "GenAwareEnd", CollectionsAction::WalkEnd),
+    ];
 
     fn needs(action: CollectionsAction) -> Needs {
         if action == CollectionsAction::Work { Needs::Header } else { Needs::Fields }

@@ -11,8 +11,7 @@ pub struct Finalizers;
 
 impl Tracker for Finalizers {
     type Action = ();
-    const EVENTS: &'static [ProviderEvents<()>] =
-        &[ProviderEvents { provider: RUNTIME, events: &[("FinalizeObject", ())] }];
+    const EVENTS: Events<()> = &[(RUNTIME, "FinalizeObject", ())];
 
     fn event(&mut self, _: (), input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;

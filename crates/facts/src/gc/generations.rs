@@ -12,8 +12,7 @@ pub struct Generations;
 
 impl Tracker for Generations {
     type Action = ();
-    const EVENTS: &'static [ProviderEvents<()>] =
-        &[ProviderEvents { provider: RUNTIME, events: &[("GCPerHeapHistory", ())] }];
+    const EVENTS: Events<()> = &[(RUNTIME, "GCPerHeapHistory", ())];
 
     fn event(&mut self, _: (), input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         if let Some((_, runtime)) = shared.runtimes.runtime_of(input) {

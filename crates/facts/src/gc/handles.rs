@@ -19,10 +19,8 @@ pub struct Handles;
 
 impl Tracker for Handles {
     type Action = HandlesAction;
-    const EVENTS: &'static [ProviderEvents<HandlesAction>] = &[ProviderEvents {
-        provider: RUNTIME,
-        events: &[("SetGCHandle", HandlesAction::Created), ("DestroyGCHandle", HandlesAction::Destroyed)],
-    }];
+    const EVENTS: Events<HandlesAction> =
+        &[(RUNTIME, "SetGCHandle", HandlesAction::Created), (RUNTIME, "DestroyGCHandle", HandlesAction::Destroyed)];
 
     fn event(&mut self, action: HandlesAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let Shared { runtimes, profiled, .. } = shared;

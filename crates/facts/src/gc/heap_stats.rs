@@ -28,23 +28,13 @@ pub struct HeapStats;
 
 impl Tracker for HeapStats {
     type Action = HeapStatsAction;
-    const EVENTS: &'static [ProviderEvents<HeapStatsAction>] = &[
-        ProviderEvents {
-            provider: RUNTIME,
-            events: &[
-                ("GCHeapStats", HeapStatsAction::HeapStats),
-                ("GCGlobalHeapHistory", HeapStatsAction::GlobalHistory),
-                ("GCPerHeapHistory", HeapStatsAction::PerHeapHistory),
-            ],
-        },
+    const EVENTS: Events<HeapStatsAction> = &[
+        (RUNTIME, "GCHeapStats", HeapStatsAction::HeapStats),
+        (RUNTIME, "GCGlobalHeapHistory", HeapStatsAction::GlobalHistory),
+        (RUNTIME, "GCPerHeapHistory", HeapStatsAction::PerHeapHistory),
         // .NET Framework up to 4.5.2, which has no such events in its other provider.
-        ProviderEvents {
-            provider: PRIVATE,
-            events: &[
-                ("GCGlobalHeapHistory", HeapStatsAction::GlobalHistory),
-                ("GCPerHeapHistory", HeapStatsAction::PerHeapHistory),
-            ],
-        },
+        (PRIVATE, "GCGlobalHeapHistory", HeapStatsAction::GlobalHistory),
+        (PRIVATE, "GCPerHeapHistory", HeapStatsAction::PerHeapHistory),
     ];
 
     fn event(&mut self, action: HeapStatsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {

@@ -69,10 +69,8 @@ impl HeapWalks {
 
 impl Tracker for HeapWalks {
     type Action = HeapWalkAction;
-    const EVENTS: &'static [ProviderEvents<HeapWalkAction>] = &[ProviderEvents {
-        provider: RUNTIME,
-        events: &[("GCBulkNode", HeapWalkAction::Nodes), ("GCBulkEdge", HeapWalkAction::Edges)],
-    }];
+    const EVENTS: Events<HeapWalkAction> =
+        &[(RUNTIME, "GCBulkNode", HeapWalkAction::Nodes), (RUNTIME, "GCBulkEdge", HeapWalkAction::Edges)];
 
     fn needs(action: HeapWalkAction) -> Needs {
         match action {

@@ -33,10 +33,7 @@ pub struct Joins {
 
 impl Tracker for Joins {
     type Action = ();
-    const EVENTS: &'static [ProviderEvents<()>] = &[
-        ProviderEvents { provider: RUNTIME, events: &[("GCJoin", ())] },
-        ProviderEvents { provider: PRIVATE, events: &[("GCJoin", ())] },
-    ];
+    const EVENTS: Events<()> = &[(RUNTIME, "GCJoin", ()), (PRIVATE, "GCJoin", ())];
 
     fn event(&mut self, _: (), input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
@@ -88,10 +85,7 @@ impl Tracker for Joins {
     }
 
     fn dropped(&self) -> Vec<Dropped> {
-        vec![Dropped {
-            code: "too_many_joins",
-            count: self.open.dropped(),
-            message: "too many concurrent waits of the collector's threads; ends missing in the table gc_join",
-        }]
+        let message = "too many concurrent waits of the collector's threads; ends missing in the table gc_join";
+        vec![Dropped { code: "too_many_joins", count: self.open.dropped(), message }]
     }
 }

@@ -17,8 +17,7 @@ pub struct Marks {
 
 impl Tracker for Marks {
     type Action = ();
-    const EVENTS: &'static [ProviderEvents<()>] =
-        &[ProviderEvents { provider: RUNTIME, events: &[("GCMarkWithType", ())] }];
+    const EVENTS: Events<()> = &[(RUNTIME, "GCMarkWithType", ())];
 
     fn event(&mut self, _: (), input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let runtime = shared.runtimes.runtime_of(input);

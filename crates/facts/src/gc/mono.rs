@@ -94,25 +94,24 @@ struct Range {
     name: Box<str>,
 }
 
+const MONO: &str = "Microsoft-DotNETRuntimeMonoProfiler";
+
 impl Tracker for Mono {
     type Action = MonoAction;
-    const EVENTS: &'static [ProviderEvents<MonoAction>] = &[ProviderEvents {
-        provider: "Microsoft-DotNETRuntimeMonoProfiler",
-        events: &[
-            ("MonoProfilerGCEvent", MonoAction::Collection),
-            ("MonoProfilerGCHeapDumpStart", MonoAction::DumpStart),
-            ("MonoProfilerGCHeapDumpObjectReference", MonoAction::Object),
-            ("MonoProfilerGCRoots", MonoAction::Roots),
-            ("MonoProfilerGCRootRegister", MonoAction::RootRange),
-            ("MonoProfilerGCRootUnregister", MonoAction::RootRangeEnd),
-            ("MonoProfilerGCHeapDumpVTableClassReference", MonoAction::Type),
-            ("MonoProfilerClassLoaded", MonoAction::Class),
-            ("MonoProfilerVTableLoaded", MonoAction::ClassTable),
-            ("MonoProfilerGCAllocation", MonoAction::Allocation),
-            ("MonoProfilerGCHandleCreated", MonoAction::HandleCreated),
-            ("MonoProfilerGCHandleDeleted", MonoAction::HandleDestroyed),
-        ],
-    }];
+    const EVENTS: Events<MonoAction> = &[
+        (MONO, "MonoProfilerGCEvent", MonoAction::Collection),
+        (MONO, "MonoProfilerGCHeapDumpStart", MonoAction::DumpStart),
+        (MONO, "MonoProfilerGCHeapDumpObjectReference", MonoAction::Object),
+        (MONO, "MonoProfilerGCRoots", MonoAction::Roots),
+        (MONO, "MonoProfilerGCRootRegister", MonoAction::RootRange),
+        (MONO, "MonoProfilerGCRootUnregister", MonoAction::RootRangeEnd),
+        (MONO, "MonoProfilerGCHeapDumpVTableClassReference", MonoAction::Type),
+        (MONO, "MonoProfilerClassLoaded", MonoAction::Class),
+        (MONO, "MonoProfilerVTableLoaded", MonoAction::ClassTable),
+        (MONO, "MonoProfilerGCAllocation", MonoAction::Allocation),
+        (MONO, "MonoProfilerGCHandleCreated", MonoAction::HandleCreated),
+        (MONO, "MonoProfilerGCHandleDeleted", MonoAction::HandleDestroyed),
+    ];
 
     fn needs(action: MonoAction) -> Needs {
         match action {

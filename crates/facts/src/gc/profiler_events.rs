@@ -9,24 +9,21 @@ pub struct ProfilerEvents;
 
 impl Tracker for ProfilerEvents {
     type Action = ProfilerEvent;
-    const EVENTS: &'static [ProviderEvents<ProfilerEvent>] = &[ProviderEvents {
-        provider: PROVIDER,
-        events: &[
-            ("ClassIDDefintion", ProfilerEvent::Class),
-            ("ObjectAllocated", ProfilerEvent::Allocated),
-            ("FinalizeableObjectQueued", ProfilerEvent::Finalizeable),
-            ("HandleCreated", ProfilerEvent::HandleCreated),
-            ("HandleDestroyed", ProfilerEvent::HandleDestroyed),
-            ("RootReferences", ProfilerEvent::Roots),
-            ("ObjectReferences", ProfilerEvent::Object),
-            ("GCStart", ProfilerEvent::GcStart),
-            ("GCStop", ProfilerEvent::GcStop),
-            ("ObjectsMoved", ProfilerEvent::Moved),
-            ("ObjectsSurvived", ProfilerEvent::Survived),
-            ("ProfilerError", ProfilerEvent::Error),
-            ("ProfilerShutdown", ProfilerEvent::Shutdown),
-        ],
-    }];
+    const EVENTS: Events<ProfilerEvent> = &[
+        (PROVIDER, "ClassIDDefintion", ProfilerEvent::Class),
+        (PROVIDER, "ObjectAllocated", ProfilerEvent::Allocated),
+        (PROVIDER, "FinalizeableObjectQueued", ProfilerEvent::Finalizeable),
+        (PROVIDER, "HandleCreated", ProfilerEvent::HandleCreated),
+        (PROVIDER, "HandleDestroyed", ProfilerEvent::HandleDestroyed),
+        (PROVIDER, "RootReferences", ProfilerEvent::Roots),
+        (PROVIDER, "ObjectReferences", ProfilerEvent::Object),
+        (PROVIDER, "GCStart", ProfilerEvent::GcStart),
+        (PROVIDER, "GCStop", ProfilerEvent::GcStop),
+        (PROVIDER, "ObjectsMoved", ProfilerEvent::Moved),
+        (PROVIDER, "ObjectsSurvived", ProfilerEvent::Survived),
+        (PROVIDER, "ProfilerError", ProfilerEvent::Error),
+        (PROVIDER, "ProfilerShutdown", ProfilerEvent::Shutdown),
+    ];
 
     fn needs(action: ProfilerEvent) -> Needs {
         match action {

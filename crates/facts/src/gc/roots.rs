@@ -29,15 +29,12 @@ pub struct Roots;
 
 impl Tracker for Roots {
     type Action = RootsAction;
-    const EVENTS: &'static [ProviderEvents<RootsAction>] = &[ProviderEvents {
-        provider: RUNTIME,
-        events: &[
-            ("GCBulkRootEdge", RootsAction::Roots),
-            ("GCBulkRootCCW", RootsAction::ComRoots),
-            ("GCBulkRootStaticVar", RootsAction::StaticRoots),
-            ("GCBulkRootConditionalWeakTableElementEdge", RootsAction::WeakElements),
-        ],
-    }];
+    const EVENTS: Events<RootsAction> = &[
+        (RUNTIME, "GCBulkRootEdge", RootsAction::Roots),
+        (RUNTIME, "GCBulkRootCCW", RootsAction::ComRoots),
+        (RUNTIME, "GCBulkRootStaticVar", RootsAction::StaticRoots),
+        (RUNTIME, "GCBulkRootConditionalWeakTableElementEdge", RootsAction::WeakElements),
+    ];
 
     fn needs(action: RootsAction) -> Needs {
         match action {

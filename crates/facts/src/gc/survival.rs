@@ -29,14 +29,11 @@ pub struct Survival;
 
 impl Tracker for Survival {
     type Action = SurvivalAction;
-    const EVENTS: &'static [ProviderEvents<SurvivalAction>] = &[ProviderEvents {
-        provider: RUNTIME,
-        events: &[
-            ("GCBulkSurvivingObjectRanges", SurvivalAction::Surviving),
-            ("GCBulkMovedObjectRanges", SurvivalAction::Moved),
-            ("GCGenerationRange", SurvivalAction::Bound),
-        ],
-    }];
+    const EVENTS: Events<SurvivalAction> = &[
+        (RUNTIME, "GCBulkSurvivingObjectRanges", SurvivalAction::Surviving),
+        (RUNTIME, "GCBulkMovedObjectRanges", SurvivalAction::Moved),
+        (RUNTIME, "GCGenerationRange", SurvivalAction::Bound),
+    ];
 
     fn needs(action: SurvivalAction) -> Needs {
         match action {

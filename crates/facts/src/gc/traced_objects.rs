@@ -75,18 +75,15 @@ pub struct TracedObjects {
     left_out: u64,
 }
 
+const PROFILER: &str = "DhCorProfilerProvider";
+
 impl Tracker for TracedObjects {
     type Action = TracedObjectsAction;
-    const EVENTS: &'static [ProviderEvents<TracedObjectsAction>] = &[
-        ProviderEvents {
-            provider: "DhCorProfilerProvider",
-            events: &[
-                ("TypeDefinition", TracedObjectsAction::Type),
-                ("ObjectAllocation", TracedObjectsAction::Allocated),
-                ("DeadObjects", TracedObjectsAction::Dead),
-            ],
-        },
-        ProviderEvents { provider: RUNTIME, events: &[("GCStart", TracedObjectsAction::Collection)] },
+    const EVENTS: Events<TracedObjectsAction> = &[
+        (PROFILER, "TypeDefinition", TracedObjectsAction::Type),
+        (PROFILER, "ObjectAllocation", TracedObjectsAction::Allocated),
+        (PROFILER, "DeadObjects", TracedObjectsAction::Dead),
+        (RUNTIME, "GCStart", TracedObjectsAction::Collection),
     ];
 
     fn is_reference(action: TracedObjectsAction) -> bool {

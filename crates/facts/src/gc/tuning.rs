@@ -124,8 +124,7 @@ pub struct Tuning;
 
 impl Tracker for Tuning {
     type Action = ();
-    const EVENTS: &'static [ProviderEvents<()>] =
-        &[ProviderEvents { provider: RUNTIME, events: &[("GCDynamicEvent", ())] }];
+    const EVENTS: Events<()> = &[(RUNTIME, "GCDynamicEvent", ())];
 
     fn event(&mut self, _: (), input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         event(input, shared.runtimes.runtime_of(input), sink);

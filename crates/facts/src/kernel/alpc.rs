@@ -88,18 +88,17 @@ impl Messages {
     }
 }
 
+const ALPC: &str = "Windows-Kernel-Alpc";
+
 impl Tracker for Messages {
     type Action = AlpcAction;
-    const EVENTS: &'static [ProviderEvents<AlpcAction>] = &[ProviderEvents {
-        provider: "Windows-Kernel-Alpc",
-        events: &[
-            ("SendMessage", AlpcAction::Send),
-            ("ReceiveMessage", AlpcAction::Receive),
-            ("WaitForReply", AlpcAction::Wait("reply_wait")),
-            ("WaitForNewMessage", AlpcAction::Wait("message_wait")),
-            ("Unwait", AlpcAction::Unwait),
-        ],
-    }];
+    const EVENTS: Events<AlpcAction> = &[
+        (ALPC, "SendMessage", AlpcAction::Send),
+        (ALPC, "ReceiveMessage", AlpcAction::Receive),
+        (ALPC, "WaitForReply", AlpcAction::Wait("reply_wait")),
+        (ALPC, "WaitForNewMessage", AlpcAction::Wait("message_wait")),
+        (ALPC, "Unwait", AlpcAction::Unwait),
+    ];
 
     fn needs_others(_: AlpcAction) -> bool {
         true
@@ -141,10 +140,7 @@ impl Tracker for Messages {
     }
 
     fn dropped(&self) -> Vec<Dropped> {
-        vec![Dropped {
-            code: "too_many_messages",
-            count: self.unkept,
-            message: "too many concurrent messages and waits of ALPC; ends missing in the table alpc",
-        }]
+        let message = "too many concurrent messages and waits of ALPC; ends missing in the table alpc";
+        vec![Dropped { code: "too_many_messages", count: self.unkept, message }]
     }
 }

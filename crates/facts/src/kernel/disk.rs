@@ -18,18 +18,15 @@ pub enum DiskAction {
 #[derive(Debug, Default)]
 pub struct Disk;
 
+const DISK_IO: &str = "Windows-Kernel-DiskIo";
+
 impl Tracker for Disk {
     type Action = DiskAction;
-    const EVENTS: &'static [ProviderEvents<DiskAction>] = &[
-        ProviderEvents {
-            provider: "Windows-Kernel-DiskIo",
-            events: &[
-                ("Read", DiskAction::Done("read")),
-                ("Write", DiskAction::Done("write")),
-                ("FlushBuffers", DiskAction::Done("flush")),
-            ],
-        },
-        ProviderEvents { provider: "Windows-Kernel-PageFault", events: &[("HardFault", DiskAction::Fault)] },
+    const EVENTS: Events<DiskAction> = &[
+        (DISK_IO, "Read", DiskAction::Done("read")),
+        (DISK_IO, "Write", DiskAction::Done("write")),
+        (DISK_IO, "FlushBuffers", DiskAction::Done("flush")),
+        ("Windows-Kernel-PageFault", "HardFault", DiskAction::Fault),
     ];
 
     fn event(&mut self, action: DiskAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {

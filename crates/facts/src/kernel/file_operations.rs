@@ -93,30 +93,29 @@ impl FileOperations {
     }
 }
 
+const FILE_IO: &str = "Windows-Kernel-FileIo";
+
 impl Tracker for FileOperations {
     type Action = FileOperationsAction;
-    const EVENTS: &'static [ProviderEvents<FileOperationsAction>] = &[ProviderEvents {
-        provider: "Windows-Kernel-FileIo",
-        events: &[
-            ("Create", FileOperationsAction::Begin("create")),
-            ("Read", FileOperationsAction::Begin("read")),
-            ("Write", FileOperationsAction::Begin("write")),
-            ("Flush", FileOperationsAction::Begin("flush")),
-            ("Cleanup", FileOperationsAction::Begin("cleanup")),
-            ("Close", FileOperationsAction::Begin("close")),
-            ("QueryInfo", FileOperationsAction::Begin("query_info")),
-            ("SetInfo", FileOperationsAction::Begin("set_info")),
-            ("Delete", FileOperationsAction::Begin("delete")),
-            ("Rename", FileOperationsAction::Begin("rename")),
-            ("DirEnum", FileOperationsAction::Begin("list_directory")),
-            ("DirNotify", FileOperationsAction::Begin("watch_directory")),
-            ("FSControl", FileOperationsAction::Begin("control")),
-            ("DeletePath", FileOperationsAction::Path("delete")),
-            ("RenamePath", FileOperationsAction::Path("rename")),
-            ("SetLinkPath", FileOperationsAction::Path("set_link")),
-            ("OperationEnd", FileOperationsAction::End),
-        ],
-    }];
+    const EVENTS: Events<FileOperationsAction> = &[
+        (FILE_IO, "Create", FileOperationsAction::Begin("create")),
+        (FILE_IO, "Read", FileOperationsAction::Begin("read")),
+        (FILE_IO, "Write", FileOperationsAction::Begin("write")),
+        (FILE_IO, "Flush", FileOperationsAction::Begin("flush")),
+        (FILE_IO, "Cleanup", FileOperationsAction::Begin("cleanup")),
+        (FILE_IO, "Close", FileOperationsAction::Begin("close")),
+        (FILE_IO, "QueryInfo", FileOperationsAction::Begin("query_info")),
+        (FILE_IO, "SetInfo", FileOperationsAction::Begin("set_info")),
+        (FILE_IO, "Delete", FileOperationsAction::Begin("delete")),
+        (FILE_IO, "Rename", FileOperationsAction::Begin("rename")),
+        (FILE_IO, "DirEnum", FileOperationsAction::Begin("list_directory")),
+        (FILE_IO, "DirNotify", FileOperationsAction::Begin("watch_directory")),
+        (FILE_IO, "FSControl", FileOperationsAction::Begin("control")),
+        (FILE_IO, "DeletePath", FileOperationsAction::Path("delete")),
+        (FILE_IO, "RenamePath", FileOperationsAction::Path("rename")),
+        (FILE_IO, "SetLinkPath", FileOperationsAction::Path("set_link")),
+        (FILE_IO, "OperationEnd", FileOperationsAction::End),
+    ];
 
     fn needs_others(_: FileOperationsAction) -> bool {
         true
@@ -162,10 +161,7 @@ impl Tracker for FileOperations {
     }
 
     fn dropped(&self) -> Vec<Dropped> {
-        vec![Dropped {
-            code: "too_many_operations",
-            count: self.unkept,
-            message: "too many concurrent operations on files; ends missing in the table file_io",
-        }]
+        let message = "too many concurrent operations on files; ends missing in the table file_io";
+        vec![Dropped { code: "too_many_operations", count: self.unkept, message }]
     }
 }

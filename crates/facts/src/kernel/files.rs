@@ -27,17 +27,16 @@ pub struct Files {
     list: Listed<Known>,
 }
 
+const FILE_IO: &str = "Windows-Kernel-FileIo";
+
 impl Tracker for Files {
     type Action = FilesAction;
-    const EVENTS: &'static [ProviderEvents<FilesAction>] = &[ProviderEvents {
-        provider: "Windows-Kernel-FileIo",
-        events: &[
-            ("Name", FilesAction::Listed),
-            ("FileCreate", FilesAction::Create),
-            ("FileDelete", FilesAction::Delete),
-            ("FileRundown", FilesAction::Listed),
-        ],
-    }];
+    const EVENTS: Events<FilesAction> = &[
+        (FILE_IO, "Name", FilesAction::Listed),
+        (FILE_IO, "FileCreate", FilesAction::Create),
+        (FILE_IO, "FileDelete", FilesAction::Delete),
+        (FILE_IO, "FileRundown", FilesAction::Listed),
+    ];
 
     fn is_reference(_: FilesAction) -> bool {
         true

@@ -32,17 +32,16 @@ pub fn counters_of(input: &Input<'_>) -> Vec<u64> {
     counters(input.event.raw.counters).collect()
 }
 
+const PERF_INFO: &str = "Windows-Kernel-PerfInfo";
+
 impl Tracker for HardwareCounters {
     type Action = HardwareCountersAction;
-    const EVENTS: &'static [ProviderEvents<HardwareCountersAction>] = &[ProviderEvents {
-        provider: "Windows-Kernel-PerfInfo",
-        events: &[
-            ("PmcCounterConfig", HardwareCountersAction::Names),
-            ("SetInterval", HardwareCountersAction::Interval),
-            ("IntervalStart", HardwareCountersAction::Interval),
-            ("PmcCounterProfile", HardwareCountersAction::Sample),
-        ],
-    }];
+    const EVENTS: Events<HardwareCountersAction> = &[
+        (PERF_INFO, "PmcCounterConfig", HardwareCountersAction::Names),
+        (PERF_INFO, "SetInterval", HardwareCountersAction::Interval),
+        (PERF_INFO, "IntervalStart", HardwareCountersAction::Interval),
+        (PERF_INFO, "PmcCounterProfile", HardwareCountersAction::Sample),
+    ];
 
     fn event(&mut self, action: HardwareCountersAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let ts_ns = input.ts_ns();

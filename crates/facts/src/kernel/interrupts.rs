@@ -122,30 +122,23 @@ fn start(input: &Input<'_>, clock: &Clock) -> Option<i64> {
     clock.since_start(ticks).filter(|start| (-MAX_BEFORE_NS..=input.ts_ns()).contains(start))
 }
 
+const PERF_INFO: &str = "Windows-Kernel-PerfInfo";
+const IMAGE: &str = "Windows-Kernel-Image";
+
 impl Tracker for Interrupts {
     type Action = InterruptsAction;
-    const EVENTS: &'static [ProviderEvents<InterruptsAction>] = &[
-        ProviderEvents {
-            provider: "Windows-Kernel-PerfInfo",
-            events: &[
-                ("Isr", InterruptsAction::Ended("isr")),
-                ("IsrMsi", InterruptsAction::Ended("msi_isr")),
-                ("Dpc", InterruptsAction::Ended("dpc")),
-                ("ThreadedDpc", InterruptsAction::Ended("threaded_dpc")),
-                ("TimerDpc", InterruptsAction::Ended("timer_dpc")),
-                ("IoTimer", InterruptsAction::Ended("io_timer")),
-            ],
-        },
-        ProviderEvents { provider: "Windows-Kernel-Thread", events: &[("CSwitch", InterruptsAction::Switch)] },
-        ProviderEvents {
-            provider: "Windows-Kernel-Image",
-            events: &[
-                ("Load", InterruptsAction::Load),
-                ("Unload", InterruptsAction::Unload),
-                ("DCStart", InterruptsAction::Listed),
-                ("DCEnd", InterruptsAction::Listed),
-            ],
-        },
+    const EVENTS: Events<InterruptsAction> = &[
+        (PERF_INFO, "Isr", InterruptsAction::Ended("isr")),
+        (PERF_INFO, "IsrMsi", InterruptsAction::Ended("msi_isr")),
+        (PERF_INFO, "Dpc", InterruptsAction::Ended("dpc")),
+        (PERF_INFO, "ThreadedDpc", InterruptsAction::Ended("threaded_dpc")),
+        (PERF_INFO, "TimerDpc", InterruptsAction::Ended("timer_dpc")),
+        (PERF_INFO, "IoTimer", InterruptsAction::Ended("io_timer")),
+        ("Windows-Kernel-Thread", "CSwitch", InterruptsAction::Switch),
+        (IMAGE, "Load", InterruptsAction::Load),
+        (IMAGE, "Unload", InterruptsAction::Unload),
+        (IMAGE, "DCStart", InterruptsAction::Listed),
+        (IMAGE, "DCEnd", InterruptsAction::Listed),
     ];
 
     fn needs(action: InterruptsAction) -> Needs {

@@ -122,8 +122,7 @@ impl LinuxSwitches {
 
 impl Tracker for LinuxSwitches {
     type Action = ();
-    const EVENTS: &'static [ProviderEvents<()>] =
-        &[ProviderEvents { provider: "Universal.Events", events: &[("cswitch", ())] }];
+    const EVENTS: Events<()> = &[("Universal.Events", "cswitch", ())];
 
     fn event(&mut self, _: (), input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let frequency = shared.clock.map_or(1, |clock| clock.frequency.max(1));

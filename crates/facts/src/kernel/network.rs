@@ -24,37 +24,30 @@ fn address(value: &Value) -> String {
 #[derive(Debug, Default)]
 pub struct Connections;
 
+const TCP: &str = "Windows-Kernel-TcpIp";
+const UDP: &str = "Windows-Kernel-UdpIp";
+
 impl Tracker for Connections {
     type Action = NetworkAction;
-    const EVENTS: &'static [ProviderEvents<NetworkAction>] = &[
-        ProviderEvents {
-            provider: "Windows-Kernel-TcpIp",
-            events: &[
-                ("SendIPv4", NetworkAction("tcp", "send")),
-                ("ReceiveIPv4", NetworkAction("tcp", "receive")),
-                ("SendIPv6", NetworkAction("tcp", "send")),
-                ("ReceiveIPv6", NetworkAction("tcp", "receive")),
-                ("ConnectIPv4", NetworkAction("tcp", "connect")),
-                ("ConnectIPv6", NetworkAction("tcp", "connect")),
-                ("AcceptIPv4", NetworkAction("tcp", "accept")),
-                ("AcceptIPv6", NetworkAction("tcp", "accept")),
-                ("DisconnectIPv4", NetworkAction("tcp", "disconnect")),
-                ("DisconnectIPv6", NetworkAction("tcp", "disconnect")),
-                ("RetransmitIPv4", NetworkAction("tcp", "retransmit")),
-                ("RetransmitIPv6", NetworkAction("tcp", "retransmit")),
-                ("ReconnectIPv4", NetworkAction("tcp", "reconnect")),
-                ("ReconnectIPv6", NetworkAction("tcp", "reconnect")),
-            ],
-        },
-        ProviderEvents {
-            provider: "Windows-Kernel-UdpIp",
-            events: &[
-                ("SendIPv4", NetworkAction("udp", "send")),
-                ("ReceiveIPv4", NetworkAction("udp", "receive")),
-                ("SendIPv6", NetworkAction("udp", "send")),
-                ("ReceiveIPv6", NetworkAction("udp", "receive")),
-            ],
-        },
+    const EVENTS: Events<NetworkAction> = &[
+        (TCP, "SendIPv4", NetworkAction("tcp", "send")),
+        (TCP, "ReceiveIPv4", NetworkAction("tcp", "receive")),
+        (TCP, "SendIPv6", NetworkAction("tcp", "send")),
+        (TCP, "ReceiveIPv6", NetworkAction("tcp", "receive")),
+        (TCP, "ConnectIPv4", NetworkAction("tcp", "connect")),
+        (TCP, "ConnectIPv6", NetworkAction("tcp", "connect")),
+        (TCP, "AcceptIPv4", NetworkAction("tcp", "accept")),
+        (TCP, "AcceptIPv6", NetworkAction("tcp", "accept")),
+        (TCP, "DisconnectIPv4", NetworkAction("tcp", "disconnect")),
+        (TCP, "DisconnectIPv6", NetworkAction("tcp", "disconnect")),
+        (TCP, "RetransmitIPv4", NetworkAction("tcp", "retransmit")),
+        (TCP, "RetransmitIPv6", NetworkAction("tcp", "retransmit")),
+        (TCP, "ReconnectIPv4", NetworkAction("tcp", "reconnect")),
+        (TCP, "ReconnectIPv6", NetworkAction("tcp", "reconnect")),
+        (UDP, "SendIPv4", NetworkAction("udp", "send")),
+        (UDP, "ReceiveIPv4", NetworkAction("udp", "receive")),
+        (UDP, "SendIPv6", NetworkAction("udp", "send")),
+        (UDP, "ReceiveIPv6", NetworkAction("udp", "receive")),
     ];
 
     fn event(&mut self, action: NetworkAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {

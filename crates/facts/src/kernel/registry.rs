@@ -66,33 +66,32 @@ impl RegistryOperations {
     }
 }
 
+const REGISTRY: &str = "Windows-Kernel-Registry";
+
 impl Tracker for RegistryOperations {
     type Action = RegistryAction;
-    const EVENTS: &'static [ProviderEvents<RegistryAction>] = &[ProviderEvents {
-        provider: "Windows-Kernel-Registry",
-        events: &[
-            ("Create", RegistryAction::Ended("create")),
-            ("Open", RegistryAction::Ended("open")),
-            ("Delete", RegistryAction::Ended("delete")),
-            ("Query", RegistryAction::Ended("query")),
-            ("SetValue", RegistryAction::Ended("set_value")),
-            ("DeleteValue", RegistryAction::Ended("delete_value")),
-            ("QueryValue", RegistryAction::Ended("query_value")),
-            ("EnumerateKey", RegistryAction::Ended("enumerate_key")),
-            ("EnumerateValueKey", RegistryAction::Ended("enumerate_value")),
-            ("QueryMultipleValue", RegistryAction::Ended("query_multiple_value")),
-            ("SetInformation", RegistryAction::Ended("set_information")),
-            ("Flush", RegistryAction::Ended("flush")),
-            ("Virtualize", RegistryAction::Ended("virtualize")),
-            ("Close", RegistryAction::Ended("close")),
-            ("QuerySecurity", RegistryAction::Ended("query_security")),
-            ("SetSecurity", RegistryAction::Ended("set_security")),
-            ("KcbCreate", RegistryAction::Create),
-            ("KcbDelete", RegistryAction::Delete),
-            ("KcbRundownBegin", RegistryAction::Listed),
-            ("KcbRundownEnd", RegistryAction::Listed),
-        ],
-    }];
+    const EVENTS: Events<RegistryAction> = &[
+        (REGISTRY, "Create", RegistryAction::Ended("create")),
+        (REGISTRY, "Open", RegistryAction::Ended("open")),
+        (REGISTRY, "Delete", RegistryAction::Ended("delete")),
+        (REGISTRY, "Query", RegistryAction::Ended("query")),
+        (REGISTRY, "SetValue", RegistryAction::Ended("set_value")),
+        (REGISTRY, "DeleteValue", RegistryAction::Ended("delete_value")),
+        (REGISTRY, "QueryValue", RegistryAction::Ended("query_value")),
+        (REGISTRY, "EnumerateKey", RegistryAction::Ended("enumerate_key")),
+        (REGISTRY, "EnumerateValueKey", RegistryAction::Ended("enumerate_value")),
+        (REGISTRY, "QueryMultipleValue", RegistryAction::Ended("query_multiple_value")),
+        (REGISTRY, "SetInformation", RegistryAction::Ended("set_information")),
+        (REGISTRY, "Flush", RegistryAction::Ended("flush")),
+        (REGISTRY, "Virtualize", RegistryAction::Ended("virtualize")),
+        (REGISTRY, "Close", RegistryAction::Ended("close")),
+        (REGISTRY, "QuerySecurity", RegistryAction::Ended("query_security")),
+        (REGISTRY, "SetSecurity", RegistryAction::Ended("set_security")),
+        (REGISTRY, "KcbCreate", RegistryAction::Create),
+        (REGISTRY, "KcbDelete", RegistryAction::Delete),
+        (REGISTRY, "KcbRundownBegin", RegistryAction::Listed),
+        (REGISTRY, "KcbRundownEnd", RegistryAction::Listed),
+    ];
 
     fn is_reference(action: RegistryAction) -> bool {
         !matches!(action, RegistryAction::Ended(_))
@@ -119,10 +118,7 @@ impl Tracker for RegistryOperations {
     }
 
     fn dropped(&self) -> Vec<Dropped> {
-        vec![Dropped {
-            code: "too_many_registry_keys",
-            count: self.keys.lost,
-            message: "too many keys of the registry to remember",
-        }]
+        let message = "too many keys of the registry to remember";
+        vec![Dropped { code: "too_many_registry_keys", count: self.keys.lost, message }]
     }
 }

@@ -99,17 +99,16 @@ impl Scheduling {
     }
 }
 
+const THREAD: &str = "Windows-Kernel-Thread";
+
 impl Tracker for Scheduling {
     type Action = SchedulingAction;
-    const EVENTS: &'static [ProviderEvents<SchedulingAction>] = &[ProviderEvents {
-        provider: "Windows-Kernel-Thread",
-        events: &[
-            ("CSwitch", SchedulingAction::Switch),
-            ("ReadyThread", SchedulingAction::Ready),
-            ("Start", SchedulingAction::Start),
-            ("DCStart", SchedulingAction::Listed),
-        ],
-    }];
+    const EVENTS: Events<SchedulingAction> = &[
+        (THREAD, "CSwitch", SchedulingAction::Switch),
+        (THREAD, "ReadyThread", SchedulingAction::Ready),
+        (THREAD, "Start", SchedulingAction::Start),
+        (THREAD, "DCStart", SchedulingAction::Listed),
+    ];
 
     fn is_reference(action: SchedulingAction) -> bool {
         matches!(action, SchedulingAction::Start | SchedulingAction::Listed)

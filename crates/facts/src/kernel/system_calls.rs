@@ -97,12 +97,12 @@ impl SystemCalls {
     }
 }
 
+const PERF_INFO: &str = "Windows-Kernel-PerfInfo";
+
 impl Tracker for SystemCalls {
     type Action = SystemCallsAction;
-    const EVENTS: &'static [ProviderEvents<SystemCallsAction>] = &[ProviderEvents {
-        provider: "Windows-Kernel-PerfInfo",
-        events: &[("SysCallEnter", SystemCallsAction::Enter), ("SysCallExit", SystemCallsAction::Exit)],
-    }];
+    const EVENTS: Events<SystemCallsAction> =
+        &[(PERF_INFO, "SysCallEnter", SystemCallsAction::Enter), (PERF_INFO, "SysCallExit", SystemCallsAction::Exit)];
 
     fn event(&mut self, action: SystemCallsAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         match action {
@@ -116,10 +116,7 @@ impl Tracker for SystemCalls {
     }
 
     fn dropped(&self) -> Vec<Dropped> {
-        vec![Dropped {
-            code: "too_many_system_calls",
-            count: self.unkept,
-            message: "too many concurrent system calls; ends missing in the table system_call",
-        }]
+        let message = "too many concurrent system calls; ends missing in the table system_call";
+        vec![Dropped { code: "too_many_system_calls", count: self.unkept, message }]
     }
 }

@@ -45,24 +45,14 @@ impl Assemblies {
 
 impl Tracker for Assemblies {
     type Action = AssembliesAction;
-    const EVENTS: &'static [ProviderEvents<AssembliesAction>] = &[
-        ProviderEvents {
-            provider: RUNTIME,
-            events: &[
-                ("AssemblyLoad", AssembliesAction::Load),
-                ("AssemblyUnload", AssembliesAction::Unload),
-                ("AppDomainLoad", AssembliesAction::Domain),
-            ],
-        },
-        ProviderEvents {
-            provider: RUNDOWN,
-            events: &[
-                ("AssemblyDCStart", AssembliesAction::Listed),
-                ("AssemblyDCEnd", AssembliesAction::Listed),
-                ("AppDomainDCStart", AssembliesAction::Domain),
-                ("AppDomainDCEnd", AssembliesAction::Domain),
-            ],
-        },
+    const EVENTS: Events<AssembliesAction> = &[
+        (RUNTIME, "AssemblyLoad", AssembliesAction::Load),
+        (RUNTIME, "AssemblyUnload", AssembliesAction::Unload),
+        (RUNTIME, "AppDomainLoad", AssembliesAction::Domain),
+        (RUNDOWN, "AssemblyDCStart", AssembliesAction::Listed),
+        (RUNDOWN, "AssemblyDCEnd", AssembliesAction::Listed),
+        (RUNDOWN, "AppDomainDCStart", AssembliesAction::Domain),
+        (RUNDOWN, "AppDomainDCEnd", AssembliesAction::Domain),
     ];
 
     fn is_reference(_: AssembliesAction) -> bool {

@@ -54,10 +54,10 @@ pub struct AssemblyLoads {
 
 impl Tracker for AssemblyLoads {
     type Action = AssemblyLoadsAction;
-    const EVENTS: &'static [ProviderEvents<AssemblyLoadsAction>] = &[ProviderEvents {
-        provider: RUNTIME,
-        events: &[("AssemblyLoadStart", AssemblyLoadsAction::Start), ("AssemblyLoadStop", AssemblyLoadsAction::Stop)],
-    }];
+    const EVENTS: Events<AssemblyLoadsAction> = &[
+        (RUNTIME, "AssemblyLoadStart", AssemblyLoadsAction::Start),
+        (RUNTIME, "AssemblyLoadStop", AssemblyLoadsAction::Stop),
+    ];
 
     fn event(&mut self, action: AssemblyLoadsAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let thread = input.capture_thread();
@@ -100,10 +100,7 @@ impl Tracker for AssemblyLoads {
     }
 
     fn dropped(&self) -> Vec<Dropped> {
-        vec![Dropped {
-            code: "too_many_loads",
-            count: self.open.dropped(),
-            message: "too many concurrent loads of assemblies; ends missing in the table assembly_load",
-        }]
+        let message = "too many concurrent loads of assemblies; ends missing in the table assembly_load";
+        vec![Dropped { code: "too_many_loads", count: self.open.dropped(), message }]
     }
 }

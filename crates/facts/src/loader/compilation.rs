@@ -104,16 +104,13 @@ impl LossyThreads {
 
 impl Tracker for Compilations {
     type Action = CompilationAction;
-    const EVENTS: &'static [ProviderEvents<CompilationAction>] = &[ProviderEvents {
-        provider: RUNTIME,
-        events: &[
-            ("MethodJittingStarted", CompilationAction::JitStart),
-            ("MethodLoadVerbose", CompilationAction::Loaded),
-            ("MethodLoad", CompilationAction::Loaded),
-            ("R2RGetEntryPointStart", CompilationAction::LookupStart),
-            ("R2RGetEntryPoint", CompilationAction::LookupStop),
-        ],
-    }];
+    const EVENTS: Events<CompilationAction> = &[
+        (RUNTIME, "MethodJittingStarted", CompilationAction::JitStart),
+        (RUNTIME, "MethodLoadVerbose", CompilationAction::Loaded),
+        (RUNTIME, "MethodLoad", CompilationAction::Loaded),
+        (RUNTIME, "R2RGetEntryPointStart", CompilationAction::LookupStart),
+        (RUNTIME, "R2RGetEntryPoint", CompilationAction::LookupStop),
+    ];
 
     fn event(&mut self, action: CompilationAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
@@ -172,10 +169,7 @@ impl Tracker for Compilations {
     }
 
     fn dropped(&self) -> Vec<Dropped> {
-        vec![Dropped {
-            code: "too_many_compilations",
-            count: self.open.dropped(),
-            message: "too many concurrent compilations; ends missing in the table method_compilation",
-        }]
+        let message = "too many concurrent compilations; ends missing in the table method_compilation";
+        vec![Dropped { code: "too_many_compilations", count: self.open.dropped(), message }]
     }
 }

@@ -100,20 +100,13 @@ impl Known {
 
 impl Tracker for ManagedModules {
     type Action = ManagedModulesAction;
-    const EVENTS: &'static [ProviderEvents<ManagedModulesAction>] = &[
-        ProviderEvents {
-            provider: RUNTIME,
-            events: &[
-                ("ModuleLoad", ManagedModulesAction::Load),
-                ("ModuleUnload", ManagedModulesAction::Unload),
-                ("ModuleDCStartV2", ManagedModulesAction::Listed),
-                ("ModuleDCEndV2", ManagedModulesAction::Listed),
-            ],
-        },
-        ProviderEvents {
-            provider: RUNDOWN,
-            events: &[("ModuleDCStart", ManagedModulesAction::Listed), ("ModuleDCEnd", ManagedModulesAction::Listed)],
-        },
+    const EVENTS: Events<ManagedModulesAction> = &[
+        (RUNTIME, "ModuleLoad", ManagedModulesAction::Load),
+        (RUNTIME, "ModuleUnload", ManagedModulesAction::Unload),
+        (RUNTIME, "ModuleDCStartV2", ManagedModulesAction::Listed),
+        (RUNTIME, "ModuleDCEndV2", ManagedModulesAction::Listed),
+        (RUNDOWN, "ModuleDCStart", ManagedModulesAction::Listed),
+        (RUNDOWN, "ModuleDCEnd", ManagedModulesAction::Listed),
     ];
 
     fn is_reference(_: ManagedModulesAction) -> bool {

@@ -222,7 +222,7 @@ impl Activities {
 impl Tracker for Activities {
     type Action = ActivitiesAction;
     // Types are looked at one by one.
-    const EVENTS: &'static [ProviderEvents<ActivitiesAction>] = &[];
+    const EVENTS: Events<ActivitiesAction> = &[];
 
     fn needs(action: ActivitiesAction) -> Needs {
         if matches!(action, ActivitiesAction::Work(_) | ActivitiesAction::Task(_)) {

@@ -840,30 +840,19 @@ fn add_wait(row: AsyncWait<'_>, sink: &mut impl FactSink) {
 
 impl Tracker for AsyncTasks {
     type Action = AsyncTasksAction;
-    const EVENTS: &'static [ProviderEvents<AsyncTasksAction>] = &[
-        ProviderEvents {
-            provider: "System.Runtime.CompilerServices.AsyncProfilerEventSource",
-            events: &[("AsyncEvents", AsyncTasksAction::Buffer)],
-        },
+    const EVENTS: Events<AsyncTasksAction> = &[
+        ("System.Runtime.CompilerServices.AsyncProfilerEventSource", "AsyncEvents", AsyncTasksAction::Buffer),
         // The provider's name in previews.
-        ProviderEvents {
-            provider: "System.Runtime.CompilerServices.AsyncProfilerBufferedEventSource",
-            events: &[("AsyncEvents", AsyncTasksAction::Buffer)],
-        },
-        ProviderEvents {
-            provider: TPL,
-            events: &[
-                ("TaskScheduled", AsyncTasksAction::Scheduled),
-                ("TaskStarted", AsyncTasksAction::Started),
-                ("TaskCompleted", AsyncTasksAction::Completed),
-                ("TaskWaitBegin", AsyncTasksAction::WaitBegin),
-                ("TaskWaitEnd", AsyncTasksAction::WaitEnd),
-                ("TraceOperationBegin", AsyncTasksAction::OperationBegin),
-                ("TraceOperationEnd", AsyncTasksAction::OperationEnd),
-                ("TraceSynchronousWorkBegin", AsyncTasksAction::WorkBegin),
-                ("TraceSynchronousWorkEnd", AsyncTasksAction::WorkEnd),
-            ],
-        },
+        ("System.Runtime.CompilerServices.AsyncProfilerBufferedEventSource", "AsyncEvents", AsyncTasksAction::Buffer),
+        (TPL, "TaskScheduled", AsyncTasksAction::Scheduled),
+        (TPL, "TaskStarted", AsyncTasksAction::Started),
+        (TPL, "TaskCompleted", AsyncTasksAction::Completed),
+        (TPL, "TaskWaitBegin", AsyncTasksAction::WaitBegin),
+        (TPL, "TaskWaitEnd", AsyncTasksAction::WaitEnd),
+        (TPL, "TraceOperationBegin", AsyncTasksAction::OperationBegin),
+        (TPL, "TraceOperationEnd", AsyncTasksAction::OperationEnd),
+        (TPL, "TraceSynchronousWorkBegin", AsyncTasksAction::WorkBegin),
+        (TPL, "TraceSynchronousWorkEnd", AsyncTasksAction::WorkEnd),
     ];
 
     fn needs(action: AsyncTasksAction) -> Needs {

@@ -135,21 +135,18 @@ impl Counters {
     }
 }
 
+const METRICS: &str = "System.Diagnostics.Metrics";
+
 impl Tracker for Counters {
     type Action = CountersAction;
-    const EVENTS: &'static [ProviderEvents<CountersAction>] = &[
-        ProviderEvents { provider: ANY, events: &[("EventCounters", CountersAction::EventCounter)] },
-        ProviderEvents {
-            provider: "System.Diagnostics.Metrics",
-            events: &[
-                ("CounterRateValuePublished", CountersAction::Rate),
-                ("UpDownCounterRateValuePublished", CountersAction::UpDown),
-                ("GaugeValuePublished", CountersAction::Gauge),
-                ("HistogramValuePublished", CountersAction::Histogram),
-                ("BeginInstrumentReporting", CountersAction::Instrument),
-                ("CollectionStart", CountersAction::Interval),
-            ],
-        },
+    const EVENTS: Events<CountersAction> = &[
+        (ANY, "EventCounters", CountersAction::EventCounter),
+        (METRICS, "CounterRateValuePublished", CountersAction::Rate),
+        (METRICS, "UpDownCounterRateValuePublished", CountersAction::UpDown),
+        (METRICS, "GaugeValuePublished", CountersAction::Gauge),
+        (METRICS, "HistogramValuePublished", CountersAction::Histogram),
+        (METRICS, "BeginInstrumentReporting", CountersAction::Instrument),
+        (METRICS, "CollectionStart", CountersAction::Interval),
     ];
 
     fn event(&mut self, action: CountersAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {

@@ -75,7 +75,7 @@ pub struct Report;
 impl Tracker for SourceFaults {
     type Action = Report;
     // Each EventSource may write it.
-    const EVENTS: &'static [ProviderEvents<Report>] = &[];
+    const EVENTS: Events<Report> = &[];
 
     fn needs(_: Report) -> Needs {
         Needs::Header

@@ -197,16 +197,15 @@ impl Logs {
     }
 }
 
+const LOGGING: &str = "Microsoft-Extensions-Logging";
+
 impl Tracker for Logs {
     type Action = LogsAction;
-    const EVENTS: &'static [ProviderEvents<LogsAction>] = &[ProviderEvents {
-        provider: "Microsoft-Extensions-Logging",
-        events: &[
-            ("FormattedMessage", LogsAction::Formatted),
-            ("Message", LogsAction::Structs),
-            ("MessageJson", LogsAction::Json),
-        ],
-    }];
+    const EVENTS: Events<LogsAction> = &[
+        (LOGGING, "FormattedMessage", LogsAction::Formatted),
+        (LOGGING, "Message", LogsAction::Structs),
+        (LOGGING, "MessageJson", LogsAction::Json),
+    ];
 
     fn event(&mut self, form: LogsAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let new = Message::of(form, input);

@@ -173,18 +173,15 @@ impl Exceptions {
 
 impl Tracker for Exceptions {
     type Action = ExceptionsAction;
-    const EVENTS: &'static [ProviderEvents<ExceptionsAction>] = &[ProviderEvents {
-        provider: RUNTIME,
-        events: &[
-            ("ExceptionThrown", ExceptionsAction::Thrown),
-            ("ExceptionFilterStart", ExceptionsAction::Filter),
-            ("ExceptionFilterStop", ExceptionsAction::FilterEnd),
-            ("ExceptionFinallyStart", ExceptionsAction::Finally),
-            ("ExceptionCatchStart", ExceptionsAction::Catch),
-            ("ExceptionCatchStop", ExceptionsAction::CatchEnd),
-            ("RuntimeInformationStart", ExceptionsAction::Runtime),
-        ],
-    }];
+    const EVENTS: Events<ExceptionsAction> = &[
+        (RUNTIME, "ExceptionThrown", ExceptionsAction::Thrown),
+        (RUNTIME, "ExceptionFilterStart", ExceptionsAction::Filter),
+        (RUNTIME, "ExceptionFilterStop", ExceptionsAction::FilterEnd),
+        (RUNTIME, "ExceptionFinallyStart", ExceptionsAction::Finally),
+        (RUNTIME, "ExceptionCatchStart", ExceptionsAction::Catch),
+        (RUNTIME, "ExceptionCatchStop", ExceptionsAction::CatchEnd),
+        (RUNTIME, "RuntimeInformationStart", ExceptionsAction::Runtime),
+    ];
 
     fn event(&mut self, action: ExceptionsAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let (thread, process, ts_ns) = (input.capture_thread(), input.process(), input.ts_ns());
@@ -254,11 +251,8 @@ impl Tracker for Exceptions {
     }
 
     fn dropped(&self) -> Vec<Dropped> {
-        vec![Dropped {
-            code: "too_many_exceptions",
-            count: self.open.dropped(),
-            message: "too many concurrent exceptions; handlers missing in the table exception",
-        }]
+        let message = "too many concurrent exceptions; handlers missing in the table exception";
+        vec![Dropped { code: "too_many_exceptions", count: self.open.dropped(), message }]
     }
 }
 

@@ -90,39 +90,31 @@ impl Pool {
     }
 }
 
+const FRAMEWORK: &str = "System.Diagnostics.Eventing.FrameworkEventSource";
+
 impl Tracker for Pool {
     type Action = PoolAction;
-    const EVENTS: &'static [ProviderEvents<PoolAction>] = &[
-        ProviderEvents {
-            provider: RUNTIME,
-            events: &[
-                ("ThreadPoolWorkerThreadStart", PoolAction::Pool("worker_start")),
-                ("ThreadPoolWorkerThreadStop", PoolAction::Pool("worker_stop")),
-                ("ThreadPoolWorkerThreadWait", PoolAction::Pool("worker_wait")),
-                ("ThreadPoolWorkerThreadRetirementStart", PoolAction::Pool("retirement_start")),
-                ("ThreadPoolWorkerThreadRetirementStop", PoolAction::Pool("retirement_stop")),
-                ("ThreadPoolWorkerThreadAdjustmentSample", PoolAction::Pool("sample")),
-                ("ThreadPoolWorkerThreadAdjustmentAdjustment", PoolAction::Pool("adjustment")),
-                ("ThreadPoolWorkerThreadAdjustmentStats", PoolAction::Pool("stats")),
-                ("ThreadPoolMinMaxThreads", PoolAction::Pool("min_max")),
-                ("ThreadPoolWorkingThreadCount", PoolAction::Pool("working_count")),
-                ("IOThreadCreate", PoolAction::Pool("io_create")),
-                ("IOThreadTerminate", PoolAction::Pool("io_terminate")),
-                ("IOThreadRetire", PoolAction::Pool("io_retire")),
-                ("IOThreadUnretire", PoolAction::Pool("io_unretire")),
-                ("ThreadPoolEnqueue", PoolAction::Queued("work", "WorkID")),
-                ("ThreadPoolDequeue", PoolAction::Taken("work", "WorkID")),
-                ("ThreadPoolIOEnqueue", PoolAction::Queued("io", "NativeOverlapped")),
-                ("ThreadPoolIODequeue", PoolAction::Taken("io", "NativeOverlapped")),
-            ],
-        },
-        ProviderEvents {
-            provider: "System.Diagnostics.Eventing.FrameworkEventSource",
-            events: &[
-                ("ThreadPoolEnqueueWork", PoolAction::Queued("work", "workID")),
-                ("ThreadPoolDequeueWork", PoolAction::Taken("work", "workID")),
-            ],
-        },
+    const EVENTS: Events<PoolAction> = &[
+        (RUNTIME, "ThreadPoolWorkerThreadStart", PoolAction::Pool("worker_start")),
+        (RUNTIME, "ThreadPoolWorkerThreadStop", PoolAction::Pool("worker_stop")),
+        (RUNTIME, "ThreadPoolWorkerThreadWait", PoolAction::Pool("worker_wait")),
+        (RUNTIME, "ThreadPoolWorkerThreadRetirementStart", PoolAction::Pool("retirement_start")),
+        (RUNTIME, "ThreadPoolWorkerThreadRetirementStop", PoolAction::Pool("retirement_stop")),
+        (RUNTIME, "ThreadPoolWorkerThreadAdjustmentSample", PoolAction::Pool("sample")),
+        (RUNTIME, "ThreadPoolWorkerThreadAdjustmentAdjustment", PoolAction::Pool("adjustment")),
+        (RUNTIME, "ThreadPoolWorkerThreadAdjustmentStats", PoolAction::Pool("stats")),
+        (RUNTIME, "ThreadPoolMinMaxThreads", PoolAction::Pool("min_max")),
+        (RUNTIME, "ThreadPoolWorkingThreadCount", PoolAction::Pool("working_count")),
+        (RUNTIME, "IOThreadCreate", PoolAction::Pool("io_create")),
+        (RUNTIME, "IOThreadTerminate", PoolAction::Pool("io_terminate")),
+        (RUNTIME, "IOThreadRetire", PoolAction::Pool("io_retire")),
+        (RUNTIME, "IOThreadUnretire", PoolAction::Pool("io_unretire")),
+        (RUNTIME, "ThreadPoolEnqueue", PoolAction::Queued("work", "WorkID")),
+        (RUNTIME, "ThreadPoolDequeue", PoolAction::Taken("work", "WorkID")),
+        (RUNTIME, "ThreadPoolIOEnqueue", PoolAction::Queued("io", "NativeOverlapped")),
+        (RUNTIME, "ThreadPoolIODequeue", PoolAction::Taken("io", "NativeOverlapped")),
+        (FRAMEWORK, "ThreadPoolEnqueueWork", PoolAction::Queued("work", "workID")),
+        (FRAMEWORK, "ThreadPoolDequeueWork", PoolAction::Taken("work", "workID")),
     ];
 
     fn event(&mut self, action: PoolAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
@@ -167,11 +159,8 @@ impl Tracker for Pool {
     }
 
     fn dropped(&self) -> Vec<Dropped> {
-        vec![Dropped {
-            code: "too_many_work_items",
-            count: self.dropped,
-            message: "too many queued work items; their starts are missing in the table thread_pool_work",
-        }]
+        let message = "too many queued work items; their starts are missing in the table thread_pool_work";
+        vec![Dropped { code: "too_many_work_items", count: self.dropped, message }]
     }
 }
 

@@ -21,13 +21,10 @@ pub struct Samples;
 
 impl Tracker for Samples {
     type Action = SamplesAction;
-    const EVENTS: &'static [ProviderEvents<SamplesAction>] = &[
-        ProviderEvents { provider: "Windows-Kernel-PerfInfo", events: &[("SampledProfile", SamplesAction::Kernel)] },
-        ProviderEvents {
-            provider: "Microsoft-DotNETCore-SampleProfiler",
-            events: &[("ThreadSample", SamplesAction::Runtime)],
-        },
-        ProviderEvents { provider: "Universal.Events", events: &[("cpu", SamplesAction::Universal)] },
+    const EVENTS: Events<SamplesAction> = &[
+        ("Windows-Kernel-PerfInfo", "SampledProfile", SamplesAction::Kernel),
+        ("Microsoft-DotNETCore-SampleProfiler", "ThreadSample", SamplesAction::Runtime),
+        ("Universal.Events", "cpu", SamplesAction::Universal),
     ];
 
     fn event(&mut self, action: SamplesAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {

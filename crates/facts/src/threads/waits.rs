@@ -38,15 +38,12 @@ pub struct Waits {
 
 impl Tracker for Waits {
     type Action = WaitsAction;
-    const EVENTS: &'static [ProviderEvents<WaitsAction>] = &[ProviderEvents {
-        provider: RUNTIME,
-        events: &[
-            ("ContentionStart", WaitsAction::LockStart),
-            ("ContentionStop", WaitsAction::LockStop),
-            ("WaitHandleWaitStart", WaitsAction::WaitStart),
-            ("WaitHandleWaitStop", WaitsAction::WaitStop),
-        ],
-    }];
+    const EVENTS: Events<WaitsAction> = &[
+        (RUNTIME, "ContentionStart", WaitsAction::LockStart),
+        (RUNTIME, "ContentionStop", WaitsAction::LockStop),
+        (RUNTIME, "WaitHandleWaitStart", WaitsAction::WaitStart),
+        (RUNTIME, "WaitHandleWaitStop", WaitsAction::WaitStop),
+    ];
 
     fn event(&mut self, action: WaitsAction, input: &Input<'_>, _: &mut Shared, sink: &mut impl FactSink) {
         let (thread, ts_ns) = (input.capture_thread(), input.ts_ns());
@@ -96,10 +93,7 @@ impl Tracker for Waits {
     }
 
     fn dropped(&self) -> Vec<Dropped> {
-        vec![Dropped {
-            code: "too_many_waits",
-            count: self.locks.dropped() + self.waits.dropped(),
-            message: "too many concurrent waits; ends missing in the tables contention and wait",
-        }]
+        let message = "too many concurrent waits; ends missing in the tables contention and wait";
+        vec![Dropped { code: "too_many_waits", count: self.locks.dropped() + self.waits.dropped(), message }]
     }
 }

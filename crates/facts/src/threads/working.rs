@@ -89,7 +89,7 @@ fn ended(run: &Run, ts_ns: i64, sink: &mut impl FactSink) {
 
 impl Tracker for Working {
     type Action = WorkingAction;
-    const EVENTS: &'static [ProviderEvents<WorkingAction>] = &[];
+    const EVENTS: Events<WorkingAction> = &[];
 
     fn event(&mut self, action: WorkingAction, _: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         match action {}

@@ -1,21 +1,16 @@
 //! What was logged in requests, as the view `request_log` has it.
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
-
 use super::worked::Asked;
+use crate::prelude::*;
 use crate::present::cut;
 
 /// Messages that are kept, and bytes of a message.
 const MAX_LOGGED: usize = 1 << 13;
 const MAX_MESSAGE: usize = 1000;
 
-tracequet_dataset::row! {
-    struct Log of log {
-        process_id, thread_id, ts_ns, level, category, message, exception_type, activity_id, w3c_trace_id
-    }
-}
+row!(struct Log of log {
+    process_id, thread_id, ts_ns, level, category, message, exception_type, activity_id, w3c_trace_id
+});
 
 /// A message of a request.
 #[derive(Clone, Debug)]

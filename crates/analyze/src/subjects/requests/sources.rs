@@ -2,15 +2,12 @@
 
 use std::cmp::Reverse;
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
+use crate::prelude::*;
 
 use super::route::route;
 use super::work::Kind;
 
-tracequet_dataset::row! {
-    struct Reported of activity { provider_name, name, start_fields, end_fields }
-}
+row!(struct Reported of activity { provider_name, name, start_fields, end_fields });
 
 /// Requests of a source in which a route is looked for.
 const MAX_LOOKED_AT: u64 = 100;

@@ -1,16 +1,11 @@
 //! The time of requests: on the processor, in waits, locks, queries and calls of the threads that worked for them, as
 //! the view `request_time` has it.
 
-use std::collections::BTreeMap;
-
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
-
 use super::route::route;
 use super::work::{Activity, Kind, Work, id_of, query_text};
 use super::worked::{Asked, MAX_TIMES, Worked, lies_in};
 use crate::metrics::{Metric, Missing, metrics};
+use crate::prelude::*;
 use crate::subjects::allocations::{self, Allocation};
 use crate::subjects::processor::{State, is_of_runtime};
 use crate::subjects::sites::Sites;
@@ -36,17 +31,11 @@ pub struct Spent {
     pub allocated: Option<u64>,
 }
 
-tracequet_dataset::row! {
-    struct Sample of cpu_sample { process_id, thread_id, callsite_id, ts_ns, kind, sample_count }
-}
+row!(struct Sample of cpu_sample { process_id, thread_id, callsite_id, ts_ns, kind, sample_count });
 
-tracequet_dataset::row! {
-    struct Rate of trace { sampling_ns }
-}
+row!(struct Rate of trace { sampling_ns });
 
-tracequet_dataset::row! {
-    struct Provider of session_provider { provider_name, arguments }
-}
+row!(struct Provider of session_provider { provider_name, arguments });
 
 /// A kind of time, or of bytes, that is added up; and what else a request did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,7 @@
 //! Activities as pieces of work, and what belongs to them.
 
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
+use tracequet_dataset::row;
 
 use serde_json::Value;
 
@@ -33,23 +34,11 @@ const MOST_STEPS: usize = 64;
 /// Activities of the same id that are looked at for one that runs at a time.
 const MOST_OF_ID: usize = 8;
 
-tracequet_dataset::row! {
-    /// An activity, as rules look at it.
-    pub(crate) struct Activity of activity {
-        process_id,
-        thread_id,
-        end_thread_id,
-        callsite_id,
-        start_ts_ns,
-        duration_ns,
-        provider_name,
-        name,
-        activity_id,
-        parent_activity_id,
-        start_fields,
-        end_fields,
-    }
-}
+// An activity, as rules look at it.
+row!(pub(crate) struct Activity of activity {
+    process_id, thread_id, end_thread_id, callsite_id, start_ts_ns, duration_ns, provider_name, name, activity_id,
+    parent_activity_id, start_fields, end_fields
+});
 
 /// A kind of activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,6 @@
 //! When threads worked for requests, by the activities that their events have.
 
-use tracequet_dataset::error::Result;
-use tracequet_dataset::read::Recording;
-use tracequet_trace::map::Map;
+use crate::prelude::*;
 
 /// Times of threads that are kept.
 pub(super) const MAX_TIMES: usize = 1 << 20;
@@ -35,9 +33,7 @@ impl Asked {
     }
 }
 
-tracequet_dataset::row! {
-    struct Stretch of thread_activity { process_id, thread_id, start_ts_ns, end_ts_ns, activity_id, activity_path }
-}
+row!(struct Stretch of thread_activity { process_id, thread_id, start_ts_ns, end_ts_ns, activity_id, activity_path });
 
 /// Whether an activity lies in another one, or is it: ids of EventSource are paths such as `//1/34/2`.
 pub(super) fn lies_in(path: &str, outer: &str) -> bool {
