@@ -289,6 +289,9 @@ pub struct ConvertArgs {
     /// With --append: convert recordings again that another version of tracequet or other options converted
     #[arg(long, requires = "append")]
     pub refresh: bool,
+    /// Take the SHA-256 of each recording, too (column sha256 of trace)
+    #[arg(long)]
+    pub sha256: bool,
     /// Label the recordings; repeatable. Labels are rows of the table trace_label
     #[arg(long, value_name = "NAME=VALUE", value_parser = values::label)]
     pub label: Vec<(String, String)>,

@@ -101,6 +101,7 @@ fn request(args: ConvertArgs) -> Result<Convert, Error> {
         .labels(labels)
         .append(args.append)
         .refresh(args.refresh)
+        .sha256(args.sha256)
         .fail_fast(args.fail_fast)
         .jobs(args.jobs)
         .memory(args.memory)

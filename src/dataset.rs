@@ -14,7 +14,7 @@ use super::stored::{self, OpenDataset};
 pub const EXAMPLES: &str = "\
 Examples:
   tracequet dataset list lake
-  tracequet dataset remove lake app-7be25f482ca259f4
+  tracequet dataset remove lake app-47551c824a692fa9
   tracequet dataset label lake --set baseline=2026-11 --where branch=main
   tracequet dataset expire lake --older-than 30d --keep-last 100 --dry-run
   tracequet dataset expire lake --older-than 14d --where branch=main --keep-tables metric,finding

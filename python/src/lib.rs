@@ -5,6 +5,7 @@ mod capsule;
 mod dataset;
 mod errors;
 mod feed;
+mod hash;
 mod inputs;
 mod interrupt;
 mod recordings;
@@ -27,6 +28,7 @@ fn _tracequet(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(inputs::expand, module)?)?;
     module.add_function(wrap_pyfunction!(inputs::is_recording_name, module)?)?;
+    module.add_class::<hash::Blake3>()?;
     module.add_class::<recordings::Recordings>()?;
     module.add_class::<dataset::Dataset>()?;
     module.add_class::<stream::Stream>()?;

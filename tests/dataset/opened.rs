@@ -72,7 +72,7 @@ fn the_recordings_and_tables_of_a_dataset_are_listed() {
     let [none, many] = dataset.recordings() else { panic!("{:?}", dataset.recordings()) };
     assert_eq!(
         (none.trace_id.as_str(), many.trace_id.as_str()),
-        ("events-5c60f5f02ce20aa8", "gc-churn-7be25f482ca259f4")
+        ("events-320cbf0fe8a6e270", "gc-churn-47551c824a692fa9")
     );
     assert_eq!((many.path.to_str(), many.complete, many.dropped_events), (Some(MANY), true, 0));
     assert_eq!(many.size_bytes, std::fs::metadata(MANY).unwrap().len());
@@ -94,7 +94,7 @@ fn the_recordings_and_tables_of_a_dataset_are_listed() {
     assert_eq!(listed.rows, 3400);
     for trace in [None, Some("neither")] {
         let error = dataset.recording(trace).unwrap_err().to_string();
-        assert!(error.contains("expected one of events-5c60f5f02ce20aa8, gc-churn-7be25f482ca259f4"), "{error}");
+        assert!(error.contains("expected one of events-320cbf0fe8a6e270, gc-churn-47551c824a692fa9"), "{error}");
     }
 }
 

@@ -415,7 +415,7 @@ fn a_kill_at_each_step_of_a_compaction_loses_nothing_and_doubles_nothing() {
         .unwrap()
         .recordings()
         .iter()
-        .find(|r| r.trace_id.starts_with("gc-churn-7"))
+        .find(|r| r.trace_id.starts_with("gc-churn-4"))
         .map(|r| r.trace_id.clone());
     let key = key.expect("a recording of the pack");
     let mut all = 0;

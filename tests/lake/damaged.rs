@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::lake::many::{FEW, Recordings, content, native};
 use crate::support::program::Run;
 
-const GC: &str = "gc-7be25f482ca259f4";
+const GC: &str = "gc-47551c824a692fa9";
 
 /// A dataset of three recordings, and a file beside it that nothing may touch.
 struct Lake {

@@ -56,7 +56,7 @@ fn a_recording_has_no_file_of_a_table_without_rows_and_the_dataset_has_one() {
         assert_eq!(folders(&lake.path(), "gc_moved_range"), ["trace=none"]);
         assert_eq!(rows(&lake.dataset(), "events", "gc_moved_range"), 0);
         lake.add(MANY, &format);
-        assert_eq!(folders(&lake.path(), "gc_moved_range"), ["trace=gc-churn-7be25f482ca259f4", "trace=none"]);
+        assert_eq!(folders(&lake.path(), "gc_moved_range"), ["trace=gc-churn-47551c824a692fa9", "trace=none"]);
         let dataset = lake.dataset();
         assert_eq!(
             (rows(&dataset, "events", "gc_moved_range"), rows(&dataset, "gc-churn", "gc_moved_range")),
@@ -89,7 +89,7 @@ fn a_recording_has_no_file_of_a_table_without_rows_and_the_dataset_has_one() {
 fn a_table_that_is_lost_is_not_taken_for_one_without_rows() {
     let lake = Lake::new();
     lake.add(MANY, &["--tables", "gc,gc_moved_range"]);
-    let path = lake.path().join("gc_moved_range/trace=gc-churn-7be25f482ca259f4/part-0.parquet");
+    let path = lake.path().join("gc_moved_range/trace=gc-churn-47551c824a692fa9/part-0.parquet");
     std::fs::remove_file(path).unwrap();
     let dataset = lake.dataset();
     let error = dataset.recording(None).unwrap().table("gc_moved_range").unwrap_err().to_string();

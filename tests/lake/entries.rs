@@ -1,20 +1,25 @@
 //! Entries of a dataset that grows: what is damaged costs itself, and the manifest is gone by only where it sums these
 //! up.
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::lake::many::{FEW, Recordings, content, json_lines, native, recorded};
+use crate::support::dataset::Table;
 use crate::support::program::Run;
 
 /// Two contents whose hashes begin with the same eight digits: numbers that are appended to two texts until two hashes
 /// meet.
 fn that_begin_alike(one: &[u8], two: &[u8]) -> [Vec<u8>; 2] {
-    use sha2::{Digest, Sha256};
-
-    let hashes = [one, two].map(Sha256::new_with_prefix);
-    let begin = |hash: &Sha256, number: u32| {
-        let digest = hash.clone().chain_update(number.to_le_bytes()).finalize();
-        u32::from_be_bytes([digest[0], digest[1], digest[2], digest[3]])
+    let hashes = [one, two].map(|text| {
+        let mut hash = blake3::Hasher::new();
+        hash.update(text);
+        hash
+    });
+    let begin = |hash: &blake3::Hasher, number: u32| {
+        let digest = hash.clone().update(&number.to_le_bytes()).finalize();
+        u32::from_be_bytes(digest.as_bytes()[..4].try_into().unwrap())
     };
     let with = |text: &[u8], number: u32| [text, &number.to_le_bytes()].concat();
     let mut seen = std::collections::HashMap::new();
@@ -58,11 +63,11 @@ fn a_key_that_belongs_to_another_content_is_not_taken() {
     let gc = native("traces/gc.nettrace");
     let add = || recordings.run(&["convert", "--tables", "gc", &gc, "--append", "-o", "lake"]);
     assert_eq!(add().code, Some(0));
-    let key = "gc-7be25f482ca259f4";
+    let key = "gc-47551c824a692fa9";
     let entry = recordings.at(&format!("lake/manifest/{key}.json"));
     let text = std::fs::read_to_string(&entry).unwrap();
-    let hash = serde_json::from_str::<Value>(&text).unwrap()["sha256"].as_str().unwrap().to_owned();
-    let other = text.replacen(&hash, &format!("7be25f482ca259f4{}", "0".repeat(48)), 1);
+    let hash = serde_json::from_str::<Value>(&text).unwrap()["blake3"].as_str().unwrap().to_owned();
+    let other = text.replacen(&hash, &format!("47551c824a692fa9{}", "0".repeat(48)), 1);
     assert!(other != text);
     std::fs::write(&entry, &other).unwrap();
     let second = add();
@@ -74,6 +79,65 @@ fn a_key_that_belongs_to_another_content_is_not_taken() {
     assert!(lake(&recordings).recording(Some(&whole)).unwrap().table("gc").is_ok());
     assert!(add().err.contains(&format!("is in the dataset already as {whole}")));
     assert_eq!(recordings.run(&["dataset", "verify", "lake"]).code, Some(0));
+}
+
+fn entry_of(recordings: &Recordings, key: &str) -> Value {
+    serde_json::from_slice(&std::fs::read(recordings.at(&format!("lake/manifest/{key}.json"))).unwrap()).unwrap()
+}
+
+fn sha256(path: &Path) -> String {
+    use sha2::{Digest, Sha256};
+
+    Sha256::digest(std::fs::read(path).unwrap()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Earlier versions knew recordings by their SHA-256 alone.
+#[test]
+fn a_dataset_that_an_earlier_version_began_goes_on_with_its_hash() {
+    let recordings = Recordings::new();
+    assert_eq!(recordings.convert("lake", &["--append"]).code, Some(2));
+    for (name, text) in content(&recordings.at("lake")) {
+        if !name.starts_with("manifest/") {
+            continue;
+        }
+        let mut entry: Value = serde_json::from_slice(&text).unwrap();
+        let fields = entry.as_object_mut().unwrap();
+        assert_eq!(fields.remove("blake3").unwrap().as_str().unwrap().len(), 64);
+        let path = recordings.at(fields["path"].as_str().unwrap());
+        assert!(fields.insert("sha256".into(), sha256(&path).into()).is_none());
+        std::fs::write(recordings.at("lake").join(name), serde_json::to_vec(&entry).unwrap()).unwrap();
+    }
+    std::fs::remove_file(recordings.at("lake/manifest.json")).unwrap();
+    let again = |times: usize| {
+        let run = recordings.run(&["convert", "--tables", FEW, "traces", "-o", "lake", "--append", "--sha256"]);
+        assert_eq!(run.err.matches("is in the dataset already").count(), times, "{}", run.err);
+    };
+    again(5);
+    let new = native("traces/new.nettrace");
+    std::fs::copy("samples/subjects.nettrace", recordings.at(&new)).unwrap();
+    again(5);
+    let hash = sha256(&recordings.at(&new));
+    let entry = entry_of(&recordings, &format!("new-{}", &hash[..16]));
+    assert_eq!((&entry["sha256"], &entry["blake3"]), (&hash.as_str().into(), &"".into()));
+    assert_eq!(recordings.run(&["dataset", "compact", "lake"]).code, Some(0));
+    assert!(recordings.at("lake/manifest/packed").exists());
+    again(6);
+    assert_eq!(recordings.run(&["dataset", "verify", "lake"]).code, Some(0));
+}
+
+#[test]
+fn a_sha256_is_taken_for_those_who_ask() {
+    let recordings = Recordings::new();
+    let gc = native("traces/gc.nettrace");
+    let add = |more: &[&str]| recordings.run(&[&["convert", "--append", "-o", "lake", &gc], more].concat());
+    assert_eq!(add(&["--sha256"]).code, Some(0));
+    let key = "gc-47551c824a692fa9";
+    let entry = entry_of(&recordings, key);
+    assert_eq!(entry["sha256"], sha256(&recordings.at(&gc)).as_str());
+    let rows = Table::open(&recordings.at(&format!("lake/trace/trace={key}/part-0.parquet")));
+    assert_eq!(rows.texts("sha256"), [entry["sha256"].as_str().unwrap()]);
+    assert_eq!(rows.texts("blake3"), [entry["blake3"].as_str().unwrap()]);
+    assert!(add(&[]).err.contains(&format!("is in the dataset already as {key}")));
 }
 
 /// Files are removed by the name that an entry says it has.
@@ -183,28 +247,28 @@ fn a_damaged_entry_costs_its_recording_until_that_is_converted_again() {
     std::fs::remove_file(recordings.at("traces/broken.nettrace")).unwrap();
     recordings.convert("lake", &["--append"]);
     let whole = content(&recordings.at("lake"));
-    let entry = recordings.at("lake/manifest/gc-7be25f482ca259f4.json");
+    let entry = recordings.at("lake/manifest/gc-47551c824a692fa9.json");
     std::fs::write(&entry, "{").unwrap();
-    let names_the_entry = |run: &Run| run.code == Some(2) && run.err.contains("gc-7be25f482ca259f4.json: ");
+    let names_the_entry = |run: &Run| run.code == Some(2) && run.err.contains("gc-47551c824a692fa9.json: ");
     let listed = recordings.run(&["dataset", "list", "lake"]);
     assert!(
-        names_the_entry(&listed) && listed.out.contains("events-") && !listed.out.contains("gc-7be25f482ca259f4"),
+        names_the_entry(&listed) && listed.out.contains("events-") && !listed.out.contains("gc-47551c824a692fa9"),
         "{}",
         listed.err
     );
     let verified = recordings.run(&["dataset", "verify", "lake"]);
-    let expected = "manifest/gc-7be25f482ca259f4.json: is damaged: ";
+    let expected = "manifest/gc-47551c824a692fa9.json: is damaged: ";
     assert!(verified.code == Some(2) && verified.out.contains(expected), "{}", verified.out);
     let other = native("traces/night/old.nettrace");
     let added = recordings.run(&["convert", "--tables", FEW, &other, "-o", "lake", "--append", "--json"]);
     assert!(names_the_entry(&added), "{}", added.err);
     assert_eq!(json_lines(&added).last().unwrap()["damaged_entries"].as_array().unwrap().len(), 1, "{}", added.out);
-    for key in ["gc-7be25f482ca259f4", "gc"] {
+    for key in ["gc-47551c824a692fa9", "gc"] {
         let refused = recordings.run(&["survived", "lake", "1", "0x10", "--trace", key]);
-        assert!(refused.code == Some(1) && refused.err.contains("gc-7be25f482ca259f4"), "{}", refused.err);
+        assert!(refused.code == Some(1) && refused.err.contains("gc-47551c824a692fa9"), "{}", refused.err);
     }
     let mended = recordings.convert("lake", &["--append"]);
-    assert!(mended.code == Some(0) && !mended.err.contains("gc-7be25f482ca259f4"), "{}", mended.err);
+    assert!(mended.code == Some(0) && !mended.err.contains("gc-47551c824a692fa9"), "{}", mended.err);
     assert!(whole == content(&recordings.at("lake")));
 }
 

@@ -99,7 +99,7 @@ fn a_failure_is_a_row_and_a_line_and_the_others_are_converted() {
     assert_eq!(run.code, Some(2), "{}", run.err);
     let path = native("traces/broken.nettrace");
     assert!(run.err.contains(&format!("{path}: at byte 100: the file ends inside its header")), "{}", run.err);
-    assert!(run.err.contains("twice.nettrace: is in the dataset already as gc-7be25f482ca259f4"), "{}", run.err);
+    assert!(run.err.contains("twice.nettrace: is in the dataset already as gc-47551c824a692fa9"), "{}", run.err);
     let lake = recordings.at("lake");
     assert_eq!(keys(&lake), ["broken", "events", "gc", "old", "t7"]);
     let mut seen = Vec::new();
@@ -189,7 +189,7 @@ fn what_is_there_is_skipped_and_refreshed_when_asked() {
     assert_eq!(refreshed.iter().filter(|line| line["outcome"] == "converted").count(), 4, "{refreshed:?}");
     assert!(before != content(&recordings.at("lake")));
     // Written by another version: refreshed, and then all is as it was.
-    let entry = recordings.at("lake/manifest/gc-7be25f482ca259f4.json");
+    let entry = recordings.at("lake/manifest/gc-47551c824a692fa9.json");
     let text = std::fs::read_to_string(&entry).unwrap();
     let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
     assert!(text.contains(&version));
@@ -198,7 +198,7 @@ fn what_is_there_is_skipped_and_refreshed_when_asked() {
         .unwrap();
     let old = json_lines(&recordings.convert("lake", &["--append", "--refresh", "--json"]));
     let converted: Vec<_> = old.iter().filter(|line| line["outcome"] == "converted").map(|l| &l["trace_id"]).collect();
-    assert_eq!(converted, ["gc-7be25f482ca259f4"]);
+    assert_eq!(converted, ["gc-47551c824a692fa9"]);
     assert!(before == content(&recordings.at("lake")));
 }
 
@@ -235,13 +235,13 @@ fn labels_of_what_is_there_stay_and_that_is_said() {
         recordings.run(&[&["convert", "--tables", "gc", gc.as_str(), "-o", "lake", "--append"], more].concat())
     };
     add(&["--label", "branch=main"]);
-    let entry = || std::fs::read(recordings.at("lake/manifest/gc-7be25f482ca259f4.json")).unwrap();
+    let entry = || std::fs::read(recordings.at("lake/manifest/gc-47551c824a692fa9.json")).unwrap();
     let before = entry();
     assert!(!add(&["--label", "branch=main"]).err.contains("labels"));
     assert!(!add(&[]).err.contains("labels"));
     let other = add(&["--label", "branch=feature", "--refresh"]);
     assert!(
-        other.err.contains("is in the dataset already as gc-7be25f482ca259f4, with other labels, which stay"),
+        other.err.contains("is in the dataset already as gc-47551c824a692fa9, with other labels, which stay"),
         "{}",
         other.err
     );
@@ -273,7 +273,7 @@ fn recordings_are_added_to_nothing_else_than_such_a_dataset() {
         assert!(refused.err.contains(what), "{}", refused.err);
         assert!(before == content(&recordings.at(out)));
     }
-    let entry = recordings.at("lake/manifest/gc-7be25f482ca259f4.json");
+    let entry = recordings.at("lake/manifest/gc-47551c824a692fa9.json");
     let text = std::fs::read_to_string(&entry).unwrap();
     let old = of_other_version(&text);
     std::fs::write(&entry, old).unwrap();

@@ -76,7 +76,7 @@ fn files_have_the_encodings_footers_and_order_of_their_schemas() {
             let pairs = metadata.file_metadata().key_value_metadata().cloned().unwrap_or_default();
             let value = |key: &str| pairs.iter().find(|p| p.key == key).and_then(|p| p.value.clone());
             assert_eq!(value("tracequet.source_name").as_deref(), Some(name));
-            assert_eq!(value("tracequet.source_sha256").map(|s| s.len()), Some(64));
+            assert_eq!(value("tracequet.source_blake3").map(|s| s.len()), Some(64));
             assert_eq!(value("tracequet.pointer_size").as_deref(), Some("8"));
             assert_eq!(value("tracequet.dropped_event_count").as_deref(), Some("0"));
             assert!(value("tracequet.schema_version").is_some() && value("tracequet.trace_start").is_some());
@@ -297,10 +297,10 @@ fn overwrite_keeps_its_own_input_and_what_others_put_there() {
 fn several_recordings_make_one_dataset() {
     let dataset =
         Dataset::with(Convert::default().inputs([sample("gc-churn.nettrace"), sample("gc-churn-3.1.nettrace")]));
-    let one = dataset.path().join("gc/trace=gc-churn-7be25f482ca259f4/part-0.parquet");
-    let two = dataset.path().join("gc/trace=gc-churn-3.1-23f7e7cde54fdc47/part-0.parquet");
-    assert_eq!(Table::open(&one).texts("trace_id"), vec!["gc-churn-7be25f482ca259f4"; 19]);
-    assert_eq!(Table::open(&two).texts("trace_id"), vec!["gc-churn-3.1-23f7e7cde54fdc47"; 19]);
+    let one = dataset.path().join("gc/trace=gc-churn-47551c824a692fa9/part-0.parquet");
+    let two = dataset.path().join("gc/trace=gc-churn-3.1-10af64f469e6f7db/part-0.parquet");
+    assert_eq!(Table::open(&one).texts("trace_id"), vec!["gc-churn-47551c824a692fa9"; 19]);
+    assert_eq!(Table::open(&two).texts("trace_id"), vec!["gc-churn-3.1-10af64f469e6f7db"; 19]);
     let rows = dataset.summary.tables.iter().find(|t| t.name == "gc").unwrap().rows;
     assert_eq!(rows, 38);
 }

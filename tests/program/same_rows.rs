@@ -173,7 +173,7 @@ fn one_core_and_two_give_the_same_bytes() {
 
 #[test]
 fn a_pipe_gives_the_rows_of_the_file() {
-    compare(&["trace.path", "trace.sha256", "trace.size_bytes"], |recording, out| {
+    compare(&["trace.path", "trace.blake3", "trace.size_bytes"], |recording, out| {
         let mut command = tracequet();
         command.stdin(File::open(recording).unwrap());
         // A file at standard input is not a pipe.

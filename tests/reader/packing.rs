@@ -146,7 +146,6 @@ fn archive_of_several() -> Vec<u8> {
 
 #[test]
 fn every_recording_of_an_archive_is_converted() {
-    use sha2::Digest;
     use tracequet::{Convert, convert};
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("all.zip");
@@ -159,10 +158,10 @@ fn every_recording_of_an_archive_is_converted() {
     let names: Vec<_> = summary.inputs.iter().map(|input| (input.trace_id.as_str(), input.path.clone())).collect();
     let inside = |name: &str| std::path::PathBuf::from(format!("{}/{name}", path.display()));
     let wanted = [
-        ("app-5c60f5f02ce20aa8", inside("one/app.nettrace")),
-        ("app-7be25f482ca259f4", inside("../../app.nettrace")),
-        ("clr-ea6ce1875260a7ac", inside("session/clr.etl")),
-        ("callbacks-e0dd65d450fb3280", inside("callbacks.corprof")),
+        ("app-320cbf0fe8a6e270", inside("one/app.nettrace")),
+        ("app-47551c824a692fa9", inside("../../app.nettrace")),
+        ("clr-1c23864e30d02b7a", inside("session/clr.etl")),
+        ("callbacks-36b97f88617125f0", inside("callbacks.corprof")),
         ("AGAIN", inside("AGAIN.nettrace.gz")),
     ];
     // How well a .gz is packed is up to the library that packs it.
@@ -182,9 +181,9 @@ fn every_recording_of_an_archive_is_converted() {
         assert_eq!((input.events, input.bytes, input.complete), (alone.events, alone.bytes, alone.complete), "{name}");
     }
     let bytes = sample("events.nettrace");
-    let sha256: String = sha2::Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = blake3::hash(&bytes).to_hex().to_string();
     let identity = &summary.inputs[0].identity;
-    assert_eq!((identity.size_bytes, &identity.sha256), (bytes.len() as u64, &sha256), "that of the entry");
+    assert_eq!((identity.size_bytes, &identity.blake3), (bytes.len() as u64, &hash), "that of the entry");
     let logs = &summary.inputs[2];
     assert_eq!(
         logs.bytes,

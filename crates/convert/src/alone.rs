@@ -36,7 +36,7 @@ pub(crate) fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_
     dataset.set_partition(hive.as_deref().map(paths::partition));
     let shape = Shape { trace_id: hive.clone(), signed: request.address_type == AddressType::Int64 };
     let (summary, tables) = one(shape, &selection, &mut dataset)?;
-    let trace_id = hive.clone().unwrap_or_else(|| trace_key(&summary.path, &summary.identity.sha256));
+    let trace_id = hive.clone().unwrap_or_else(|| trace_key(&summary.path, summary.identity.hash()));
     let input = InputSummary { trace_id, ..summary };
     let manifest = match &hive {
         Some(key) => {

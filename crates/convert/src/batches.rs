@@ -108,11 +108,11 @@ pub fn batches(
         };
         // A recording that cannot be hashed cannot be read either, which is reported then.
         let known = if has_keys {
-            Some(request.identities.identity_of(recording))
+            Some(request.identities.identity_of(recording, request.hash_kind()))
         } else {
-            request.identities.known(recording)
+            request.identities.known(recording, request.hash_kind())
         };
-        let trace_id = known.as_ref().filter(|_| has_keys).map(|known| key(&mut keys, recording, &known.sha256));
+        let trace_id = known.as_ref().filter(|_| has_keys).map(|known| key(&mut keys, recording, known.hash()));
         let shape = shape(request, trace_id);
         let stop = Cell::new(false);
         let mut has_rows = false;
@@ -131,7 +131,8 @@ pub fn batches(
         };
         let mut sink = BatchSink::new(&mut receive_rows, &go_on);
         // The hash is taken while the recording is read: both are in the page cache then.
-        let hashing = if wants("trace") && known.is_none() { request.identities.aside(recording) } else { None };
+        let is_hashed = wants("trace") && known.is_none();
+        let hashing = if is_hashed { request.identities.aside(recording, request.hash_kind()) } else { None };
         let identity = || known.or_else(|| request.identities.joined(recording, hashing)).unwrap_or_default();
         let how = (shape.clone(), &selection);
         let made = read_one(request, &manifests, recording, how, &mut sink, &mut on_progress, identity);
@@ -142,7 +143,7 @@ pub fn batches(
             Ok((summary, written)) => {
                 let trace_id = shape.trace_id.clone();
                 let trace_id =
-                    trace_id.unwrap_or_else(|| hashed::trace_key(&recording.name(), &summary.identity.sha256));
+                    trace_id.unwrap_or_else(|| hashed::trace_key(&recording.name(), summary.identity.hash()));
                 converted.push(InputSummary { trace_id, ..summary });
                 add(&mut tables, written.into_iter().filter(|table| wants(&table.name)));
             }
@@ -168,11 +169,11 @@ fn has_keys(request: &Convert, recordings: &[(usize, RecordingPath)]) -> bool {
 }
 
 /// The key of a recording. Another one if `keys` has it for another content.
-fn key(keys: &mut HashMap<String, String>, recording: &RecordingPath, sha256: &str) -> String {
-    let key = hashed::trace_key(&recording.name(), sha256);
-    match keys.entry(key.clone()).or_insert_with(|| sha256.to_owned()) == sha256 {
+fn key(keys: &mut HashMap<String, String>, recording: &RecordingPath, hash: &str) -> String {
+    let key = hashed::trace_key(&recording.name(), hash);
+    match keys.entry(key.clone()).or_insert_with(|| hash.to_owned()) == hash {
         true => key,
-        false => hashed::whole_key(&recording.name(), sha256),
+        false => hashed::whole_key(&recording.name(), hash),
     }
 }
 

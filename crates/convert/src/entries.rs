@@ -35,6 +35,7 @@ fn with_options(request: &Convert, input: &InputSummary, etag: Option<&str>) -> 
 pub(crate) fn failed_entry(request: &Convert, failed: &FailedInput, tables: &[TableSummary]) -> Vec<u8> {
     let recorded = Recorded {
         trace_id: failed.trace_id.clone(),
+        blake3: failed.identity.blake3.clone(),
         sha256: failed.identity.sha256.clone(),
         path: failed.path.display().to_string(),
         size_bytes: failed.identity.size_bytes,
@@ -73,6 +74,7 @@ fn recording(request: &Convert, input: &InputSummary) -> Recorded {
     });
     Recorded {
         trace_id: input.trace_id.clone(),
+        blake3: input.identity.blake3.clone(),
         sha256: input.identity.sha256.clone(),
         path: input.path.display().to_string(),
         size_bytes: input.identity.size_bytes,

@@ -12,6 +12,18 @@ use tracequet_dataset::table::names::safe;
 use tracequet_trace::source::store::is_address;
 use tracequet_trace::source::{FileIdentity, RecordingPath};
 
+/// The hashes that are taken of recordings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum HashKind {
+    /// BLAKE3: a fraction of the cost.
+    #[default]
+    Blake3,
+    /// SHA-256 alone: for a dataset that an earlier version began, which knows its recordings by it.
+    Sha256,
+    /// BLAKE3, and SHA-256 for the person who asked for it.
+    Both,
+}
+
 /// Digits of the hash in a key.
 const DIGITS: usize = 16;
 
@@ -20,13 +32,13 @@ const DIGITS: usize = 16;
 ///
 /// Name and content give the same key whatever else is converted. Two that differ in case only differ in the hash, too:
 /// on some systems such directories would be one.
-pub(super) fn trace_key(path: &Path, sha256: &str) -> String {
-    key(path, sha256.get(..DIGITS))
+pub(super) fn trace_key(path: &Path, hash: &str) -> String {
+    key(path, hash.get(..DIGITS))
 }
 
 /// The key of a recording where another one with the same [`trace_key`] was there before: with all digits of the hash.
-pub(super) fn whole_key(path: &Path, sha256: &str) -> String {
-    key(path, Some(sha256))
+pub(super) fn whole_key(path: &Path, hash: &str) -> String {
+    key(path, Some(hash))
 }
 
 fn key(path: &Path, digits: Option<&str>) -> String {
@@ -53,21 +65,22 @@ pub(super) fn key_of_place(path: &Path) -> String {
     trace_key(path, &hex(&Sha256::digest(place.to_string_lossy().as_bytes())))
 }
 
-/// Size and SHA-256 of a recording that is a regular file or a part of an archive; nothing of anything else.
-pub(super) fn identity_of(recording: &RecordingPath) -> Result<FileIdentity> {
-    recording.bytes().map_or_else(|| Ok(FileIdentity::default()), |bytes| hashed(&recording.name(), bytes?))
+/// Size and hash of a recording that is a regular file or a part of an archive; nothing of anything else.
+pub(super) fn identity_of(recording: &RecordingPath, kind: HashKind) -> Result<FileIdentity> {
+    recording.bytes().map_or_else(|| Ok(FileIdentity::default()), |bytes| hashed(&recording.name(), bytes?, kind))
 }
 
 /// Size of a recording without its hash. A part of an archive has both: its size is known only when it was read.
 pub(super) fn unhashed(recording: &RecordingPath) -> FileIdentity {
     match recording.size_bytes() {
-        Some(size_bytes) => FileIdentity { size_bytes, sha256: String::new() },
-        None => identity_of(recording).unwrap_or_default(),
+        Some(size_bytes) => FileIdentity { size_bytes, ..FileIdentity::default() },
+        None => identity_of(recording, HashKind::default()).unwrap_or_default(),
     }
 }
 
-fn hashed(name: &Path, mut bytes: impl Read) -> Result<FileIdentity> {
-    let mut hash = Sha256::new();
+fn hashed(name: &Path, mut bytes: impl Read, kind: HashKind) -> Result<FileIdentity> {
+    let mut blake3 = (kind != HashKind::Sha256).then(blake3::Hasher::new);
+    let mut sha256 = (kind != HashKind::Blake3).then(Sha256::new);
     let mut buffer = vec![0u8; 256 << 10];
     let mut size_bytes = 0u64;
     loop {
@@ -75,13 +88,21 @@ fn hashed(name: &Path, mut bytes: impl Read) -> Result<FileIdentity> {
             Ok(0) => break,
             Ok(n) => {
                 size_bytes += n as u64;
-                hash.update(buffer.get(..n).unwrap_or_default());
+                let piece = buffer.get(..n).unwrap_or_default();
+                if let Some(hash) = &mut blake3 {
+                    hash.update(piece);
+                }
+                if let Some(hash) = &mut sha256 {
+                    hash.update(piece);
+                }
             }
             Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
             Err(source) => return Err(Error::Io { path: name.to_owned(), source }),
         }
     }
-    Ok(FileIdentity { size_bytes, sha256: hex(&hash.finalize()) })
+    let blake3 = blake3.map(|hash| hex(hash.finalize().as_bytes())).unwrap_or_default();
+    let sha256 = sha256.map(|hash| hex(&hash.finalize())).unwrap_or_default();
+    Ok(FileIdentity { size_bytes, blake3, sha256 })
 }
 
 /// An identity on its way: a thread of its own takes it, or where no thread can be made it was taken at once.
@@ -90,12 +111,12 @@ pub(super) enum Aside {
     Done(Result<FileIdentity>),
 }
 
-/// Begins to take size and SHA-256 of a recording that has bytes.
-pub(super) fn identity_aside(recording: &RecordingPath) -> Option<Aside> {
+/// Begins to take size and hash of a recording that has bytes.
+pub(super) fn identity_aside(recording: &RecordingPath, kind: HashKind) -> Option<Aside> {
     let bytes = recording.bytes()?.ok()?;
     let name = recording.name();
-    let begun = std::thread::Builder::new().spawn(move || hashed(&name, bytes));
-    Some(begun.map_or_else(|_| Aside::Done(identity_of(recording)), Aside::Begun))
+    let begun = std::thread::Builder::new().spawn(move || hashed(&name, bytes, kind));
+    Some(begun.map_or_else(|_| Aside::Done(identity_of(recording, kind)), Aside::Begun))
 }
 
 /// The identity that was taken. A file that cannot be hashed was read nevertheless: it has no identity, and costs
@@ -143,9 +164,21 @@ mod tests {
         let path = folder.path().join("abc");
         std::fs::write(&path, "abc").unwrap();
         let recording = RecordingPath::of_file(&path);
-        let identity = identity_of(&recording).unwrap();
-        assert_eq!((identity.size_bytes, &identity.sha256[..8]), (3, "ba7816bf"));
-        assert_eq!(unhashed(&recording), FileIdentity { size_bytes: 3, sha256: String::new() });
-        assert_eq!(identity_of(&RecordingPath::of_file(folder.path())).unwrap(), FileIdentity::default());
+        // The first digits of both hashes of "abc", as b3sum and sha256sum print them.
+        for (kind, hashes) in [
+            (HashKind::Blake3, ("6437b3ac", "")),
+            (HashKind::Sha256, ("", "ba7816bf")),
+            (HashKind::Both, ("6437b3ac", "ba7816bf")),
+        ] {
+            let identity = identity_of(&recording, kind).unwrap();
+            let begin =
+                |hash: &'static str, of: &str| assert!(of.starts_with(hash) && of.is_empty() == hash.is_empty());
+            begin(hashes.0, &identity.blake3);
+            begin(hashes.1, &identity.sha256);
+            assert_eq!((identity.size_bytes, identity.hash().len()), (3, 64));
+        }
+        assert_eq!(unhashed(&recording), FileIdentity { size_bytes: 3, ..FileIdentity::default() });
+        let of_folder = identity_of(&RecordingPath::of_file(folder.path()), HashKind::Both);
+        assert_eq!(of_folder.unwrap(), FileIdentity::default());
     }
 }

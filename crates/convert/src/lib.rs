@@ -98,7 +98,7 @@ fn convert_here(request: &Convert, watch: &mut dyn FnMut(Step<'_>)) -> Result<Su
         let mut progress =
             |position, total, events| watch(Step::Progress(Progress { input: 0, position, total, events }));
         // The hash is taken while the recording is read: both are in the page cache then.
-        let hashing = (!request.unhashed).then(|| hashed::identity_aside(recording));
+        let hashing = (!request.unhashed).then(|| hashed::identity_aside(recording, request.hash_kind()));
         let identity = || match hashing {
             Some(hashing) => hashed::joined(hashing).unwrap_or_default(),
             None => hashed::unhashed(recording),

@@ -13,6 +13,7 @@ use tracequet_dataset::write::Compression;
 use tracequet_facts::code::own::OwnCode;
 use tracequet_lake::Written;
 
+use super::hashed::HashKind;
 use super::identities::Identities;
 use super::keep_walk::KeepWalk;
 use super::summary::Done;
@@ -60,6 +61,7 @@ pub struct Convert {
     pub(crate) follow: Option<Duration>,
     pub(crate) identities: Identities,
     pub(crate) unhashed: bool,
+    pub(crate) sha256: bool,
     pub(crate) keep_walk: Option<KeepWalk>,
     pub(crate) stop: Arc<AtomicBool>,
 }
@@ -74,6 +76,11 @@ impl Convert {
     /// The recordings that are named, before archives and patterns are expanded.
     pub fn input_paths(&self) -> &[PathBuf] {
         &self.inputs
+    }
+
+    /// The hashes that are taken of recordings.
+    pub(crate) fn hash_kind(&self) -> HashKind {
+        if self.sha256 { HashKind::Both } else { HashKind::Blake3 }
     }
 
     /// The directory of the dataset.
@@ -249,6 +256,8 @@ setters! {
     identities: Identities;
     /// Take no hash of a recording that is converted alone: for a dataset that is read once and not kept.
     unhashed: bool;
+    /// Take the SHA-256 of each recording beside its BLAKE3, for the column `sha256` of `trace`.
+    sha256: bool;
     /// Stop reading when this becomes true: the conversion fails, and there is no dataset.
     stop: Arc<AtomicBool>;
     /// Keep the objects and references of a heap dump of the one recording in memory, beside what is written.

@@ -19,7 +19,7 @@ import shutil
 import tempfile
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 import pyarrow
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -262,7 +262,7 @@ def _cast(array: pyarrow.Array, kind: pyarrow.DataType) -> pyarrow.Array:
 
 
 # What became of a recording.
-_RESULT = "path string, trace_id string, status string, error string, sha256 string, bytes bigint, seconds double"
+_RESULT = "path string, trace_id string, status string, error string, hash string, bytes bigint, seconds double"
 
 
 def convert(
@@ -276,8 +276,8 @@ def convert(
     **options: Any,
 ) -> Any:
     """Converts recordings on the executors into one dataset, each a task, and returns a DataFrame with a row for each:
-    `path`, `trace_id`, `status` (`converted`, `skipped`, `failed`), `error`, `sha256`, `bytes` of the recording,
-    `seconds`.
+    `path`, `trace_id`, `status` (`converted`, `skipped`, `failed`), `error`, `hash`, `bytes` of the recording,
+    `seconds`. `hash` is BLAKE3, or SHA-256 where the dataset was begun by a version that knew its recordings by that.
 
     `inputs` are recordings, directories or addresses. `output` is a directory that all executors see, or an address of
     an object store. A dataset that is there already is added to; a recording whose content it has is skipped, so that a
@@ -289,7 +289,7 @@ def convert(
     options = {"address_type": "int64", **options}
     if tables is not None:
         options["tables"] = ",".join(tables)
-    known = _known(output)
+    known, new_hash = _known(output)
     count = max(1, min(len(paths), partitions or len(paths)))
 
     def tasks(batches: Iterator[pyarrow.RecordBatch], work: Any) -> Iterator[pyarrow.RecordBatch]:
@@ -301,7 +301,7 @@ def convert(
                     yield pyarrow.RecordBatch.from_pylist(rows, schema=_result_schema())
 
     def hashes(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-        return tasks(batches, lambda number: _hash(paths[number]))
+        return tasks(batches, lambda number: _hash(paths[number], new_hash()))
 
     # Which have the same content is known only when all have been read: of those one is converted.
     spread = spark.range(0, count, 1, count)
@@ -313,24 +313,24 @@ def convert(
         row = hashed[path].asDict()
         if row["status"] == "failed":
             done.append(row)
-        elif row["sha256"] in seen:
-            done.append({**row, "status": "skipped", "trace_id": seen[row["sha256"]]})
+        elif row["hash"] in seen:
+            done.append({**row, "status": "skipped", "trace_id": seen[row["hash"]]})
         else:
-            seen[row["sha256"]] = None
+            seen[row["hash"]] = None
             todo.append(path)
     if todo:
         paths = todo
         count = max(1, min(len(paths), partitions or len(paths)))
-        work = {path: hashed[path]["sha256"] for path in paths}
+        work = {path: hashed[path]["hash"] for path in paths}
 
         def conversions(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             return tasks(batches, lambda number: _convert(paths[number], work[paths[number]], output, options))
 
         done += [row.asDict() for row in spark.range(0, count, 1, count).mapInArrow(conversions, _RESULT).collect()]
-        by_hash = {row["sha256"]: row["trace_id"] for row in done if row["status"] == "converted"}
+        by_hash = {row["hash"]: row["trace_id"] for row in done if row["status"] == "converted"}
         for row in done:
             if row["status"] == "skipped" and row["trace_id"] is None:
-                row["trace_id"] = by_hash.get(row["sha256"])
+                row["trace_id"] = by_hash.get(row["hash"])
     if not _is_local(output):
         _describe(output)
     order = {path: number for number, path in enumerate(hashed)}
@@ -341,7 +341,7 @@ def convert(
 
 def _result_schema() -> pyarrow.Schema:
     text, number = pyarrow.string(), pyarrow.int64()
-    kinds = {"path": text, "trace_id": text, "status": text, "error": text, "sha256": text, "bytes": number}
+    kinds = {"path": text, "trace_id": text, "status": text, "error": text, "hash": text, "bytes": number}
     return pyarrow.schema([*kinds.items(), ("seconds", pyarrow.float64())])
 
 
@@ -349,8 +349,8 @@ def _row(path: str, status: str, **more: Any) -> Dict[str, Any]:
     return {**{name: None for name in _result_schema().names}, "path": path, "status": status, **more}
 
 
-def _hash(address: str) -> Dict[str, Any]:
-    digest, size, began = hashlib.sha256(), 0, time.monotonic()
+def _hash(address: str, digest: Any) -> Dict[str, Any]:
+    size, began = 0, time.monotonic()
     try:
         if _is_local(address) or address.startswith("http"):
             with _Local(address) as path, open(path, "rb") as file:
@@ -365,10 +365,10 @@ def _hash(address: str) -> Dict[str, Any]:
     except OSError as error:
         return _row(address, "failed", error=str(error))
     seconds = time.monotonic() - began
-    return _row(address, "hashed", sha256=digest.hexdigest(), bytes=size, seconds=seconds)
+    return _row(address, "hashed", hash=digest.hexdigest(), bytes=size, seconds=seconds)
 
 
-def _convert(address: str, sha256: str, output: str, options: Dict[str, Any]) -> Dict[str, Any]:
+def _convert(address: str, hash: str, output: str, options: Dict[str, Any]) -> Dict[str, Any]:
     began = time.monotonic()
     folder = None
     try:
@@ -385,21 +385,21 @@ def _convert(address: str, sha256: str, output: str, options: Dict[str, Any]) ->
                 _commands.run(arguments)
             except (Error, OSError) as error:
                 failure = error
-            entry = _entry(target, sha256)
+            entry = _entry(target, hash)
             if entry is None:
                 message = str(failure or "nothing was written")
-                return _row(address, "failed", sha256=sha256, bytes=size, error=message, seconds=time.monotonic() - began)
+                return _row(address, "failed", hash=hash, bytes=size, error=message, seconds=time.monotonic() - began)
             if folder is not None:
-                if _hash_at(output, entry["trace_id"]) not in (None, sha256):
+                if _hash_at(output, entry["trace_id"]) not in (None, hash):
                     message = f"another recording has the key {entry['trace_id']}, expected a free one: give the file another name"
-                    return _row(address, "failed", sha256=sha256, bytes=size, error=message, seconds=time.monotonic() - began)
+                    return _row(address, "failed", hash=hash, bytes=size, error=message, seconds=time.monotonic() - began)
                 _publish(target, output, entry["trace_id"])
             failed = entry.get("status") == "failed"
             return _row(
                 address,
                 "failed" if failed else "converted",
                 trace_id=entry["trace_id"],
-                sha256=sha256,
+                hash=hash,
                 bytes=size,
                 error=entry.get("error") if failed else None,
                 seconds=time.monotonic() - began,
@@ -463,26 +463,34 @@ def _parsed(text: bytes) -> Iterator[Dict[str, Any]]:
         entry = json.loads(text)
     except ValueError:
         return
-    if isinstance(entry, dict) and isinstance(entry.get("trace_id"), str) and isinstance(entry.get("sha256"), str):
+    if isinstance(entry, dict) and isinstance(entry.get("trace_id"), str):
         yield entry
 
 
-def _known(dataset: str) -> Dict[str, str]:
-    """Hashes of the recordings that a dataset has, with their keys."""
-    return {entry["sha256"]: entry["trace_id"] for entry in _entries(dataset) if entry.get("status") != "failed"}
+def _hash_of(entry: Dict[str, Any]) -> str:
+    """The hash by which a recording is known: its BLAKE3, or its SHA-256 where an earlier version wrote the entry."""
+    return str(entry.get("blake3") or entry.get("sha256") or "")
+
+
+def _known(dataset: str) -> Tuple[Dict[str, str], Callable[[], Any]]:
+    """Hashes of the recordings that a dataset has, with their keys; and what takes such hashes of others."""
+    entries = list(_entries(dataset))
+    known = {_hash_of(entry): entry["trace_id"] for entry in entries if entry.get("status") != "failed"}
+    is_older = any(entry.get("sha256") and not entry.get("blake3") for entry in entries)
+    return known, hashlib.sha256 if is_older else _tracequet.Blake3
 
 
 def _hash_at(dataset: str, key: str) -> Optional[str]:
     """The hash of the recording that has this key in an object store, if one has it."""
     try:
         with _stores.opened(f"{dataset.rstrip('/')}/{_format.ENTRIES}/{_format.entry(key)}") as file:
-            return next((entry["sha256"] for entry in _parsed(file.read())), "")
+            return next((_hash_of(entry) for entry in _parsed(file.read())), "")
     except FileNotFoundError:
         return None
 
 
-def _entry(dataset: str, sha256: str) -> Optional[Dict[str, Any]]:
-    return next((entry for entry in _entries(dataset) if entry["sha256"] == sha256), None)
+def _entry(dataset: str, hash: str) -> Optional[Dict[str, Any]]:
+    return next((entry for entry in _entries(dataset) if _hash_of(entry) == hash), None)
 
 
 def _publish(folder: str, output: str, key: str) -> None:

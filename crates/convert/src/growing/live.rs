@@ -91,8 +91,9 @@ pub fn collect_port(
         run.limited(
             limits.map(|CgroupLimits { memory_bytes, cpu_millicores }| Limits { memory_bytes, cpu_millicores }),
         );
-        let hashing = recording.kept().and_then(|path| identity_aside(&RecordingPath::of_file(path)));
-        let identity = joined(hashing).filter(|identity| !identity.sha256.is_empty());
+        let hashing =
+            recording.kept().and_then(|path| identity_aside(&RecordingPath::of_file(path), request.hash_kind()));
+        let identity = joined(hashing).filter(|identity| !identity.hash().is_empty());
         let identity = identity.unwrap_or(FileIdentity { size_bytes: ended.bytes, ..FileIdentity::default() });
         ending = Some(ended);
         run.finish(&path, &end, &identity, &resolved)

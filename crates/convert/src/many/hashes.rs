@@ -26,13 +26,13 @@ struct Known {
 }
 
 impl Known {
-    fn publish(&mut self, index: usize, key: String, sha256: &str) {
-        if !sha256.is_empty() {
-            let first = self.first.entry(sha256.to_owned()).or_insert(index);
+    fn publish(&mut self, index: usize, key: String, hash: &str) {
+        if !hash.is_empty() {
+            let first = self.first.entry(hash.to_owned()).or_insert(index);
             *first = index.min(*first);
-            let owner = self.keys.entry(key).or_insert_with(|| (index, sha256.to_owned()));
+            let owner = self.keys.entry(key).or_insert_with(|| (index, hash.to_owned()));
             if index < owner.0 {
-                *owner = (index, sha256.to_owned());
+                *owner = (index, hash.to_owned());
             }
         }
         self.others.insert(index);
@@ -53,26 +53,26 @@ impl Hashes {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(hash))
             .unwrap_or_else(|_| Err(Error::Internal("hashing a file panicked".into())));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let sha256 = result.as_ref().map_or("", |identity| &identity.sha256);
-        known.publish(index, key(sha256), sha256);
+        let hash = result.as_ref().map_or("", |identity| identity.hash());
+        known.publish(index, key(hash), hash);
         self.published.notify_all();
         result
     }
 
     /// The first of the inputs before this one that has the same content. Waits until theirs are known; they were begun
     /// before this one.
-    pub(crate) fn earlier(&self, index: usize, sha256: &str) -> Option<usize> {
-        if sha256.is_empty() {
+    pub(crate) fn earlier(&self, index: usize, hash: &str) -> Option<usize> {
+        if hash.is_empty() {
             return None;
         }
-        self.all_before(index).first.get(sha256).copied().filter(|first| *first < index)
+        self.all_before(index).first.get(hash).copied().filter(|first| *first < index)
     }
 
     /// Whether one of the inputs before this one has the same key and another content. Waits as [`Hashes::earlier`]
     /// does.
-    pub(crate) fn is_taken(&self, index: usize, key: &str, sha256: &str) -> bool {
+    pub(crate) fn is_taken(&self, index: usize, key: &str, hash: &str) -> bool {
         let known = self.all_before(index);
-        known.keys.get(key).is_some_and(|(owner, own)| *owner < index && own != sha256)
+        known.keys.get(key).is_some_and(|(owner, own)| *owner < index && own != hash)
     }
 
     fn all_before(&self, index: usize) -> MutexGuard<'_, Known> {
@@ -88,9 +88,13 @@ impl Hashes {
 mod tests {
     use super::*;
 
-    fn publish(hashes: &Hashes, index: usize, sha256: &str) {
-        let key = |sha256: &str| sha256.chars().take(1).collect();
-        hashes.publish(index, key, || Ok(FileIdentity { size_bytes: 1, sha256: sha256.to_owned() })).unwrap();
+    fn publish(hashes: &Hashes, index: usize, hash: &str) {
+        let key = |hash: &str| hash.chars().take(1).collect();
+        hashes
+            .publish(index, key, || {
+                Ok(FileIdentity { size_bytes: 1, blake3: hash.to_owned(), ..FileIdentity::default() })
+            })
+            .unwrap();
     }
 
     #[test]
@@ -114,10 +118,10 @@ mod tests {
     #[test]
     fn a_key_belongs_to_the_first_input_that_has_it() {
         let hashes = Hashes::default();
-        for (index, sha256) in [(2, "ac"), (1, "ab"), (0, "ab")] {
-            publish(&hashes, index, sha256);
+        for (index, hash) in [(2, "ac"), (1, "ab"), (0, "ab")] {
+            publish(&hashes, index, hash);
         }
-        let taken = |index, sha256| hashes.is_taken(index, "a", sha256);
+        let taken = |index, hash| hashes.is_taken(index, "a", hash);
         assert_eq!([taken(0, "ab"), taken(1, "ab"), taken(2, "ac")], [false, false, true]);
         assert!(!hashes.is_taken(2, "b", "bc"));
     }

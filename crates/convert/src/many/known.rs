@@ -13,7 +13,7 @@ use tracequet_trace::source::FileIdentity;
 use tracequet_trace::source::store::shown;
 
 use crate::entries::labels;
-use crate::hashed::trace_key;
+use crate::hashed::{HashKind, trace_key};
 use crate::request::Convert;
 use crate::summary::SkippedInput;
 
@@ -53,7 +53,7 @@ impl Known {
                 expected: format!("version {SCHEMA_VERSION}"),
             });
         }
-        let hashes = summed.recordings().iter().enumerate().map(|(place, line)| (begin(line.sha256()), place));
+        let hashes = summed.recordings().iter().enumerate().map(|(place, line)| (begin(line.hash()), place));
         let mut by_hash: Vec<_> = hashes.collect();
         by_hash.sort_unstable();
         let (mut failed_at, mut failed_as) = (HashMap::<_, Vec<_>>::new(), HashMap::<_, Vec<_>>::new());
@@ -62,12 +62,19 @@ impl Known {
                 .entry(line.recorded().map(|one| PathBuf::from(one.path)).unwrap_or_default())
                 .or_default()
                 .push(place);
-            if !line.sha256().is_empty() {
-                failed_as.entry(line.sha256().to_owned()).or_default().push(place);
+            if !line.hash().is_empty() {
+                failed_as.entry(line.hash().to_owned()).or_default().push(place);
             }
         }
         let damaged = summed.damaged().iter().map(|damaged| damaged.key.clone()).collect();
         Ok(Known { summed, by_hash, tagged: OnceLock::new(), failed_at, failed_as, damaged })
+    }
+
+    /// The hashes to take of recordings that come: those by which it knows the ones that it has.
+    pub(crate) fn hash_kind(&self, request: &Convert) -> HashKind {
+        let is_older = self.summed.recordings().iter().chain(self.summed.failed()).any(Line::is_known_by_sha256)
+            || self.summed.packs().iter().any(|head| head.index.is_known_by_sha256());
+        if is_older { HashKind::Sha256 } else { request.hash_kind() }
     }
 
     /// The entries that cannot be read.
@@ -100,46 +107,46 @@ impl Known {
     }
 
     /// The recording with this content.
-    fn with_hash(&self, lake: &Lake, sha256: &str) -> Result<Option<Recorded>> {
-        if sha256.is_empty() {
+    fn with_hash(&self, lake: &Lake, hash: &str) -> Result<Option<Recorded>> {
+        if hash.is_empty() {
             return Ok(None);
         }
-        let own = begin(sha256);
+        let own = begin(hash);
         let first = self.by_hash.partition_point(|(begin, _)| *begin < own);
         let alike = self.by_hash.iter().skip(first).take_while(|(begin, _)| *begin == own);
-        let is_it = |place: &usize| self.summed.recordings().get(*place).is_some_and(|line| line.sha256() == sha256);
+        let is_it = |place: &usize| self.summed.recordings().get(*place).is_some_and(|line| line.hash() == hash);
         let own = alike.map(|(_, place)| *place).find(is_it).and_then(|place| self.summed.recordings().get(place));
         match own.and_then(Line::recorded) {
             Some(recorded) => Ok(Some(recorded)),
-            None => lake.packed_with_hash(self.summed.packs(), sha256),
+            None => lake.packed_with_hash(self.summed.packs(), hash),
         }
     }
 
     /// Whether a recording with other content has this key.
-    pub(crate) fn is_taken(&self, lake: &Lake, key: &str, sha256: &str) -> Result<bool> {
+    pub(crate) fn is_taken(&self, lake: &Lake, key: &str, hash: &str) -> Result<bool> {
         let find = |lines: &'_ [Line]| lines.binary_search_by(|line| line.key().cmp(key)).ok();
-        let is_other = |lines: &[Line]| find(lines).and_then(|at| lines.get(at)).is_some_and(|l| l.sha256() != sha256);
+        let is_other = |lines: &[Line]| find(lines).and_then(|at| lines.get(at)).is_some_and(|l| l.hash() != hash);
         if is_other(self.summed.recordings()) || is_other(self.summed.failed()) {
             return Ok(true);
         }
         let packed = lake.packed_with_key(self.summed.packs(), key)?;
-        Ok(packed.is_some_and(|one| one.sha256 != sha256))
+        Ok(packed.is_some_and(|one| one.hash() != hash))
     }
 
     /// Decides what is to be done with a recording. One that failed before is tried again: its file may have been
     /// repaired, or was still being written. One whose entry is damaged gets another.
     pub(crate) fn plan(&self, lake: &Lake, request: &Convert, path: &Path, identity: &FileIdentity) -> Result<Plan> {
-        let same_file = self.failed_at.get(path).into_iter().chain(self.failed_as.get(&identity.sha256)).flatten();
+        let same_file = self.failed_at.get(path).into_iter().chain(self.failed_as.get(identity.hash())).flatten();
         let same_file: BTreeSet<usize> = same_file.copied().collect();
         let failed = same_file.iter().filter_map(|place| self.summed.failed().get(*place));
         let mut replaced: Vec<String> = failed.map(|line| line.key().to_owned()).collect();
-        if let Some(recorded) = self.with_hash(lake, &identity.sha256)? {
+        if let Some(recorded) = self.with_hash(lake, identity.hash())? {
             if let Some(skipped) = skipped(&recorded, request, path) {
                 return Ok(Plan::Skip(skipped));
             }
             replaced.push(recorded.trace_id);
         }
-        let key = trace_key(path, &identity.sha256);
+        let key = trace_key(path, identity.hash());
         if self.damaged.contains(&key) {
             replaced.push(key);
         }
@@ -147,10 +154,10 @@ impl Known {
     }
 
     /// The recording that could not be read with this key and this content.
-    pub(crate) fn failed(&self, key: &str, sha256: &str) -> Option<Recorded> {
+    pub(crate) fn failed(&self, key: &str, hash: &str) -> Option<Recorded> {
         let failed = self.summed.failed();
         let line = failed.get(failed.binary_search_by(|line| line.key().cmp(key)).ok()?)?;
-        if line.sha256() == sha256 { line.recorded() } else { None }
+        if line.hash() == hash { line.recorded() } else { None }
     }
 
     /// The request with the labels that a recording was given when it came: one that is converted again, or that cannot
@@ -162,7 +169,7 @@ impl Known {
         key: &str,
         identity: &FileIdentity,
     ) -> Result<Cow<'r, Convert>> {
-        let recorded = self.with_hash(lake, &identity.sha256)?.or_else(|| self.failed(key, &identity.sha256));
+        let recorded = self.with_hash(lake, identity.hash())?.or_else(|| self.failed(key, identity.hash()));
         Ok(match recorded.map(|recorded| recorded.labels).filter(|own| *own != labels(request)) {
             Some(own) => Cow::Owned(Convert { labels: own.into_iter().collect(), ..request.clone() }),
             None => Cow::Borrowed(request),
@@ -171,8 +178,8 @@ impl Known {
 }
 
 /// The first bytes of a hash.
-fn begin(sha256: &str) -> u64 {
-    sha256.bytes().take(8).fold(0, |number, byte| number << 8 | u64::from(byte))
+fn begin(hash: &str) -> u64 {
+    hash.bytes().take(8).fold(0, |number, byte| number << 8 | u64::from(byte))
 }
 
 /// The outcome for the recording at `path` with the content of one that is there, unless it is to be converted again.

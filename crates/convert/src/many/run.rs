@@ -414,11 +414,11 @@ impl Run<'_> {
     ) -> Result<Made> {
         let mut here = None;
         let mut before = None;
-        let key_of = |sha256: &str| trace_key(&recording.name(), sha256);
+        let key_of = |hash: &str| trace_key(&recording.name(), hash);
         let hashed = self.hashes.publish(index, key_of, || match self.ahead.take(index, &|r| self.known_tag(r))? {
             stored::Came::Here(recording) => {
                 before = stamp(recording.file());
-                let identity = identity_of(&recording);
+                let identity = identity_of(&recording, self.known.hash_kind(self.request));
                 here = Some(recording);
                 identity
             }
@@ -436,9 +436,9 @@ impl Run<'_> {
             Ok(identity) => identity,
             Err(error) => return self.failed((index, recording, FileIdentity::default()), error, Vec::new(), failures),
         };
-        if let Some(first) = self.hashes.earlier(index, &identity.sha256) {
+        if let Some(first) = self.hashes.earlier(index, identity.hash()) {
             let name = self.recordings.get(first).map(|(_, recording)| recording.name()).unwrap_or_default();
-            let trace_id = self.key(first, &name, &identity.sha256)?;
+            let trace_id = self.key(first, &name, identity.hash())?;
             let skipped = SkippedInput { path: path.to_owned(), trace_id, differs: false, other_labels: false };
             return Ok(Made::known(skipped));
         }
@@ -450,7 +450,7 @@ impl Run<'_> {
             return Ok(Made::Nothing);
         }
         let _share = self.memory.take(identity.size_bytes);
-        let key = self.key(index, path, &identity.sha256)?;
+        let key = self.key(index, path, identity.hash())?;
         let request = &*self.known.with_own_labels(&self.lake, self.request, &key, &identity)?;
         let make = || DatasetWriter::part_of(self.lake.storage().folder(), self.encoders.clone(), self.options(&key));
         let (mut part, mut small) = (Late::new(&make), Small::new(&make));
@@ -523,13 +523,13 @@ impl Run<'_> {
             return Err(error);
         }
         let mut input = FailedInput::of(path, &error);
-        if !identity.sha256.is_empty() {
-            input.trace_id = self.key(index, &input.path, &identity.sha256)?;
+        if !identity.hash().is_empty() {
+            input.trace_id = self.key(index, &input.path, identity.hash())?;
             input.identity = identity;
         }
         let request = &*self.known.with_own_labels(&self.lake, self.request, &input.trace_id, &input.identity)?;
         if replaced.iter().all(|old| *old == input.trace_id)
-            && self.known.failed(&input.trace_id, &input.identity.sha256).is_some()
+            && self.known.failed(&input.trace_id, input.identity.hash()).is_some()
             && let Some(tables) = failed::known(request, &input, &self.lake, self.options.format)?
         {
             return Ok(Made::Known(Box::new(Outcome { done: Done::Failed(input), tables, failure: Some(error) })));
@@ -553,10 +553,10 @@ impl Run<'_> {
     }
 
     /// The key of a recording: that of its name and its hash, unless it belongs to a recording with other content.
-    fn key(&self, index: usize, path: &Path, sha256: &str) -> Result<String> {
-        let key = trace_key(path, sha256);
-        Ok(match self.known.is_taken(&self.lake, &key, sha256)? || self.hashes.is_taken(index, &key, sha256) {
-            true => whole_key(path, sha256),
+    fn key(&self, index: usize, path: &Path, hash: &str) -> Result<String> {
+        let key = trace_key(path, hash);
+        Ok(match self.known.is_taken(&self.lake, &key, hash)? || self.hashes.is_taken(index, &key, hash) {
+            true => whole_key(path, hash),
             false => key,
         })
     }

@@ -11,7 +11,7 @@ use tracequet_analyze::lifetime::{Samples, stored_lifetimes};
 use tracequet_analyze::metrics::{Figures, Missing, definition_of};
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::table::select::Selection;
-use tracequet_dataset::table::{Tables, source_footer};
+use tracequet_dataset::table::{Tables, of_file, source_footer};
 use tracequet_dataset::write::{TableId, TableSink};
 use tracequet_facts::ProblemSummary;
 use tracequet_facts::fact::{self, Alpc, ContextSwitch, Fact, FactSink, FileIo, Trace, TraceLabel};
@@ -286,9 +286,6 @@ impl TableOutput {
         let pairs = (!pairs.is_empty()).then(|| serde_json::Value::Object(pairs).to_string());
         let path = summary.path.display().to_string();
         let row = Trace {
-            path: &path,
-            size_bytes: summary.identity.size_bytes,
-            sha256: &summary.identity.sha256,
             container: info.container,
             format_version: info.version,
             format_minor_version: info.minor,
@@ -311,7 +308,7 @@ impl TableOutput {
             frame_count: summary.frames.frames,
             named_frame_count: summary.frames.named,
             status: summary.status().name(),
-            ..Trace::default()
+            ..of_file(&path, &summary.identity)
         };
         self.add_recording(&row);
         self.tables.finish();
@@ -339,13 +336,10 @@ impl TableOutput {
     ) -> Result<Vec<TableSummary>> {
         let path = failed.path.display().to_string();
         let row = Trace {
-            path: &path,
-            size_bytes: failed.identity.size_bytes,
-            sha256: &failed.identity.sha256,
             status: "failed",
             error_message: Some(&failed.error),
             error_offset: failed.offset,
-            ..Trace::default()
+            ..of_file(&path, &failed.identity)
         };
         self.add_recording(&row);
         self.tables.finish();

@@ -77,8 +77,12 @@ impl TableInfo {
 pub struct Recorded {
     /// The key.
     pub trace_id: String,
-    /// SHA-256 of the file in hexadecimal; empty when it was no regular file, or could not be read.
+    /// BLAKE3 of the file in hexadecimal; empty when it was no regular file, or could not be read, and in a dataset
+    /// whose recordings are known by their SHA-256.
     #[serde(default)]
+    pub blake3: String,
+    /// SHA-256 of the file in hexadecimal; empty where it was not asked for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
     /// The file that was converted; `-` was standard input.
     #[serde(default)]
@@ -128,9 +132,14 @@ pub struct Recorded {
 }
 
 impl Recorded {
+    /// The hash by which the recording is told from others: its BLAKE3, or its SHA-256 where only that is known.
+    pub fn hash(&self) -> &str {
+        one_of(&self.blake3, &self.sha256)
+    }
+
     /// Whether its key and its hash can be written into a manifest as they are.
     pub(super) fn has_plain_names(&self) -> bool {
-        has_plain_names(&self.trace_id, &self.sha256)
+        has_plain_names(&self.trace_id, self.hash())
     }
 
     /// The fault of an entry that lacks what a recording of its status has.
@@ -197,19 +206,28 @@ impl Entry {
     }
 }
 
+/// The BLAKE3 of a file, or its SHA-256 where only that is known.
+pub(crate) fn one_of<'h>(blake3: &'h str, sha256: &'h str) -> &'h str {
+    if blake3.is_empty() { sha256 } else { blake3 }
+}
+
 /// Whether a key and a hash can be written into a manifest as they are.
-pub fn has_plain_names(key: &str, sha256: &str) -> bool {
+pub fn has_plain_names(key: &str, hash: &str) -> bool {
     let is_plain = |text: &str| !text.contains(|c: char| matches!(c, '"' | '\\') || c.is_control());
-    paths::is_key(key) && is_plain(key) && is_plain(sha256)
+    paths::is_key(key) && is_plain(key) && is_plain(hash)
 }
 
 /// The hash of the recording that an entry is of, whatever else is in it.
 pub fn hash_of(entry: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
-    struct Hash {
+    struct Hashes {
+        #[serde(default)]
+        blake3: String,
+        #[serde(default)]
         sha256: String,
     }
-    serde_json::from_slice(entry).ok().map(|Hash { sha256 }| sha256)
+    let Hashes { blake3, sha256 } = serde_json::from_slice(entry).ok()?;
+    Some(one_of(&blake3, &sha256).to_owned())
 }
 
 /// An entry that cannot be read, or is not an entry.

@@ -75,6 +75,9 @@ pub struct Index {
     keys: String,
     /// The first digits of their hashes, likewise. Those without a hash have none.
     hashes: String,
+    /// Whether all hashes are BLAKE3. Those of earlier versions are SHA-256.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    blake3: bool,
 }
 
 impl Index {
@@ -94,8 +97,9 @@ impl Index {
             version: all.clone().next().map(|one| one.version.clone()).unwrap_or_default(),
             begin,
             has_etags: all.clone().any(|one| one.etag.is_some()),
+            blake3: all.clone().all(|one| one.sha256.is_empty() || !one.blake3.is_empty()),
             keys: sorted(all.clone().map(|one| tag_of(one.trace_id.as_bytes())).collect()),
-            hashes: sorted(all.filter(|one| !one.sha256.is_empty()).map(|one| hash_tag(&one.sha256)).collect()),
+            hashes: sorted(all.filter(|one| !one.hash().is_empty()).map(|one| hash_tag(one.hash())).collect()),
         }
     }
 
@@ -105,8 +109,13 @@ impl Index {
     }
 
     /// Whether it has a recording whose hash begins like this one.
-    pub fn has_hash(&self, sha256: &str) -> bool {
-        !sha256.is_empty() && has(&self.hashes, &hash_tag(sha256))
+    pub fn has_hash(&self, hash: &str) -> bool {
+        !hash.is_empty() && has(&self.hashes, &hash_tag(hash))
+    }
+
+    /// Whether the SHA-256 of one of them is the only hash that is known.
+    pub fn is_known_by_sha256(&self) -> bool {
+        !self.blake3 && !self.hashes.is_empty()
     }
 
     fn is_good(&self) -> bool {
@@ -124,10 +133,10 @@ impl Index {
 }
 
 /// The tag of a hash: its first digits. A text that is not hexadecimal has the tag of its bytes.
-fn hash_tag(sha256: &str) -> String {
-    match sha256.get(..DIGITS).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+fn hash_tag(hash: &str) -> String {
+    match hash.get(..DIGITS).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit())) {
         Some(digits) => digits.to_owned(),
-        None => tag_of(sha256.as_bytes()),
+        None => tag_of(hash.as_bytes()),
     }
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::{DamagedEntry, Entry, Recorded, Status, TableInfo};
+use super::entry::{DamagedEntry, Entry, Recorded, Status, TableInfo, one_of};
 use super::manifest::{Head, PackInfo, TOOL, VERSION};
 use super::pack_head::PackHead;
 use super::tag::tag_of;
@@ -54,6 +54,7 @@ pub struct Line {
     place: Range<usize>,
     /// Places of the key, the tag and the hash.
     parts: [Range<usize>; 3],
+    is_known_by_sha256: bool,
 }
 
 /// A line as it is written.
@@ -70,7 +71,8 @@ struct Tagged<'l> {
 struct Parts<'l> {
     trace_id: &'l str,
     entry: &'l str,
-    sha256: &'l str,
+    blake3: Option<&'l str>,
+    sha256: Option<&'l str>,
 }
 
 /// The lists of a manifest of several recordings, as they lie in its text.
@@ -301,8 +303,10 @@ impl Line {
 
     fn at(source: &Arc<str>, place: Range<usize>, parts: &Parts<'_>) -> Option<Line> {
         let of = |part| place_in(source, part);
-        let parts = [of(parts.trace_id)?, of(parts.entry)?, of(parts.sha256)?];
-        Some(Line { source: source.clone(), place, parts })
+        let hash = one_of(parts.blake3.unwrap_or_default(), parts.sha256.unwrap_or_default());
+        let places = [of(parts.trace_id)?, of(parts.entry)?, if hash.is_empty() { 0..0 } else { of(hash)? }];
+        let is_known_by_sha256 = !hash.is_empty() && parts.blake3.unwrap_or_default().is_empty();
+        Some(Line { source: source.clone(), place, parts: places, is_known_by_sha256 })
     }
 
     /// The key of the recording.
@@ -318,9 +322,14 @@ impl Line {
     }
 
     /// The hash; empty if it is not known.
-    pub fn sha256(&self) -> &str {
-        let [.., sha256] = &self.parts;
-        self.source.get(sha256.clone()).unwrap_or_default()
+    pub fn hash(&self) -> &str {
+        let [.., hash] = &self.parts;
+        self.source.get(hash.clone()).unwrap_or_default()
+    }
+
+    /// Whether its SHA-256 is the only hash that is known: an earlier version wrote it.
+    pub fn is_known_by_sha256(&self) -> bool {
+        self.is_known_by_sha256
     }
 
     /// The object of JSON.
@@ -397,7 +406,7 @@ mod tests {
         let json: Value = serde_json::from_str(&text(&all)).unwrap();
         assert_eq!((&json["inputs"][1]["trace_id"], &json["failed"][0]["path"]), (&"c".into(), &"a, \"b\"\n{".into()));
         assert_eq!(json["tables"], serde_json::json!([{ "name": "gc", "rows": 9, "bytes": 30 }]));
-        assert_eq!((all.recordings()[1].sha256(), all.failed()[0].tag().len()), ("hash of c", DIGITS));
+        assert_eq!((all.recordings()[1].hash(), all.failed()[0].tag().len()), ("hash of c", DIGITS));
     }
 
     /// One that was changed, or that another version wrote, is not gone by.

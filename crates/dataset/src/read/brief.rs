@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use crate::format::{Labels, OfPack, Recorded, Status, has_plain_names};
+use crate::format::{Labels, OfPack, Recorded, Status, has_plain_names, one_of};
 
 /// A recording, as the dataset has it.
 #[derive(Clone, Debug)]
@@ -19,8 +19,9 @@ pub struct RecordingInfo {
     pub path: PathBuf,
     /// Size of that file in bytes.
     pub size_bytes: u64,
-    /// SHA-256 of that file in hexadecimal; empty when it was no regular file.
-    pub sha256: String,
+    /// BLAKE3 of that file in hexadecimal, or its SHA-256 in a dataset that knows its recordings by that; empty when it
+    /// was no regular file.
+    pub hash: String,
     /// Events that were read.
     pub events: u64,
     /// Events that are known to be lost, a lower bound.
@@ -54,6 +55,8 @@ pub struct FailedRecording {
 #[derive(Debug, Deserialize)]
 pub(super) struct Brief {
     trace_id: String,
+    #[serde(default)]
+    blake3: String,
     #[serde(default)]
     sha256: String,
     #[serde(default)]
@@ -89,10 +92,11 @@ impl SharedLabels {
 
 impl From<Recorded> for Brief {
     fn from(recorded: Recorded) -> Brief {
-        let Recorded { trace_id, sha256, path, size_bytes, start, status, .. } = recorded;
+        let Recorded { trace_id, blake3, sha256, path, size_bytes, start, status, .. } = recorded;
         let Recorded { events, dropped_events, complete, error, labels, schema_version, .. } = recorded;
         Brief {
             trace_id,
+            blake3,
             sha256,
             path,
             size_bytes,
@@ -115,7 +119,7 @@ impl Brief {
             trace_id: self.trace_id,
             path: PathBuf::from(self.path),
             size_bytes: self.size_bytes,
-            sha256: self.sha256,
+            hash: one_of(&self.blake3, &self.sha256).to_owned(),
             events: self.events.unwrap_or_default(),
             dropped_events: self.dropped_events.unwrap_or_default(),
             complete: self.complete.unwrap_or_default(),
@@ -144,7 +148,7 @@ impl OfPack for Brief {
     fn wrong_in_pack(&self, schema_version: u32) -> Option<&'static str> {
         let is_whole = self.events.is_some() && self.dropped_events.is_some() && self.complete.is_some();
         match self {
-            _ if !has_plain_names(&self.trace_id, &self.sha256) => Some("invalid key or hash"),
+            _ if !has_plain_names(&self.trace_id, one_of(&self.blake3, &self.sha256)) => Some("invalid key or hash"),
             _ if self.schema_version != Some(schema_version) => Some("it has another schema_version"),
             _ if matches!(self.status, Status::Failed | Status::Unfinished) => Some("it is not a whole recording"),
             _ if !is_whole => Some("it has no events, dropped_events or complete"),

@@ -88,7 +88,7 @@ impl Dataset {
     }
 
     /// One recording by its `trace_id`, which may be left out when there is only one. The name in front of the hash
-    /// (`app` of `app-7be25f482ca259f4`) is enough where only one has it.
+    /// (`app` of `app-47551c824a692fa9`) is enough where only one has it.
     pub fn recording(&self, trace_id: Option<&str>) -> Result<Recording<'_>> {
         let all = self.recordings();
         let is_named = |key: &str, wanted: &str| key.rsplit_once('-').is_some_and(|(name, _)| name == wanted);

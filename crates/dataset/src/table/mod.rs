@@ -35,7 +35,7 @@ use event_layout::{EventLayout, Mapping};
 use event_rows::EventRows;
 use select::Selection;
 pub use shape::Shape;
-pub use source::source_footer;
+pub use source::{of_file, source_footer};
 use undecoded::Undecoded;
 pub use undecoded::{MAX_SHORT, NotExact, ShortPayload};
 

@@ -64,9 +64,9 @@ pub fn put_held(lake: &Lake, recordings: &[HeldRecording], options: PackOptions)
                 break;
             }
             coming.retain(|(place, one)| {
-                let Some(sha256) = there.get(&one.recorded.trace_id) else { return true };
+                let Some(hash) = there.get(&one.recorded.trace_id) else { return true };
                 if let Some(put) = puts.get_mut(*place) {
-                    *put = Put::beside(sha256.as_deref(), Some(&one.recorded.sha256));
+                    *put = Put::beside(hash.as_deref(), Some(one.recorded.hash()));
                 }
                 false
             });

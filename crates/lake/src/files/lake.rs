@@ -195,8 +195,8 @@ impl Lake {
     }
 
     /// The pack's entry of the recording with this content. `packs` are those of a sum.
-    pub fn packed_with_hash(&self, packs: &[Arc<PackHead>], sha256: &str) -> Result<Option<Recorded>> {
-        self.packed(packs, sha256, |head| head.index.has_hash(sha256), |one| one.sha256 == sha256)
+    pub fn packed_with_hash(&self, packs: &[Arc<PackHead>], hash: &str) -> Result<Option<Recorded>> {
+        self.packed(packs, hash, |head| head.index.has_hash(hash), |one| one.hash() == hash)
     }
 
     /// The pack's entry of the recording with this key. `packs` are those of a sum.
@@ -319,15 +319,15 @@ impl Lake {
             for old in new.replaced() {
                 replaces |= self.take_away(old)?;
             }
-            if let Some(sha256) = keys.get(new.key()) {
-                outcomes.push(Put::beside(*sha256, new.sha256()));
+            if let Some(hash) = keys.get(new.key()) {
+                outcomes.push(Put::beside(*hash, new.hash()));
                 continue;
             }
             if let Some(there) = self.there(new)? {
                 outcomes.push(there);
                 continue;
             }
-            keys.insert(new.key(), new.sha256());
+            keys.insert(new.key(), new.hash());
             begun.push(new);
             self.storage.put_files(new, replaces)?;
             places.push(outcomes.len());
@@ -345,10 +345,10 @@ impl Lake {
     /// The outcome for a recording whose key has an entry, or is in a pack.
     fn there(&self, new: &NewRecording) -> Result<Option<Put>> {
         if let Some(there) = self.packed_with_key(&self.living_packs()?, new.key())? {
-            return Ok(Some(Put::beside(Some(&there.sha256), new.sha256())));
+            return Ok(Some(Put::beside(Some(there.hash()), new.hash())));
         }
         let entry = self.storage.entry(new.key())?;
-        Ok(entry.map(|entry| Put::beside(entry.ok().and_then(|(_, there)| hash_of(&there)).as_deref(), new.sha256())))
+        Ok(entry.map(|entry| Put::beside(entry.ok().and_then(|(_, there)| hash_of(&there)).as_deref(), new.hash())))
     }
 
     /// Whether a recording would only take its own place, with the same entry: a file that cannot be read is tried at
@@ -434,7 +434,7 @@ impl Lake {
         let mut found = HashMap::new();
         for (member, has_entry) in pack.members.iter().zip(self.storage.has(&entries)?) {
             if let Some(packed) = self.packed_with_key(&living, member.key())? {
-                found.insert(packed.trace_id, Some(packed.sha256));
+                found.insert(packed.trace_id.clone(), Some(packed.hash().to_owned()));
             } else if has_entry && let Some(entry) = self.storage.entry(member.key())? {
                 found.insert(member.key().to_owned(), entry.ok().and_then(|(_, text)| hash_of(&text)));
             }

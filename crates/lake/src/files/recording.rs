@@ -35,7 +35,7 @@ impl NewFile {
 #[derive(Debug)]
 pub struct NewRecording {
     key: String,
-    sha256: Option<String>,
+    hash: Option<String>,
     files: Vec<NewFile>,
     replaced: Vec<String>,
     /// Where its entry lies until then.
@@ -52,8 +52,8 @@ impl NewRecording {
         let path = staging.path().join(format!("{prefix}{ENTRY}"));
         fs::write(&path, entry).map_err(Error::io(&path))?;
         let files = files.into_iter().map(|file| NewFile::part(file, key, 0)).collect();
-        let sha256 = hash_of(entry);
-        Ok(NewRecording { key: key.to_owned(), sha256, files, replaced, entry: path, staging })
+        let hash = hash_of(entry);
+        Ok(NewRecording { key: key.to_owned(), hash, files, replaced, entry: path, staging })
     }
 
     /// The number of files, with the entry.
@@ -67,8 +67,8 @@ impl NewRecording {
     }
 
     /// The hash of what it was made of.
-    pub fn sha256(&self) -> Option<&str> {
-        self.sha256.as_deref()
+    pub fn hash(&self) -> Option<&str> {
+        self.hash.as_deref()
     }
 
     /// The recordings that go when it comes.

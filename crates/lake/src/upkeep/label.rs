@@ -9,9 +9,10 @@ use crate::files::Lake;
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{AddressType, PackHead, Recorded, Status, paths};
 use tracequet_dataset::table::select::Selection;
-use tracequet_dataset::table::{Shape, Tables, source_footer};
+use tracequet_dataset::table::{Shape, Tables, of_file, source_footer};
 use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Encoders, Shelf};
-use tracequet_facts::fact::{FactSink, Trace, TraceLabel};
+use tracequet_facts::fact::{FactSink, TraceLabel};
+use tracequet_trace::source::FileIdentity;
 use tracequet_trace::time::Clock;
 
 use super::compact::threads;
@@ -159,7 +160,7 @@ fn write(
             part.write(*id, batch.rows)?;
         }
     }
-    let (path, sha256) = (&recorded.path, &recorded.sha256);
-    part.close_tables(&source_footer(&Trace { path, sha256, size_bytes: recorded.size_bytes, ..Trace::default() }))?;
+    let Recorded { size_bytes, blake3, sha256, .. } = recorded.clone();
+    part.close_tables(&source_footer(&of_file(&recorded.path, &FileIdentity { size_bytes, blake3, sha256 })))?;
     Ok(part)
 }

@@ -32,13 +32,23 @@ pub enum Opened {
     Stream(File),
 }
 
-/// The identity of an input beside its name: size and SHA-256.
+/// The identity of an input beside its name: size and hash.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileIdentity {
     /// Size in bytes, packed if it is packed.
     pub size_bytes: u64,
-    /// Lower-case hexadecimal SHA-256 of the file as it lies on disk; empty when unknown (standard input).
+    /// Lower-case hexadecimal BLAKE3 of the file as it lies on disk; empty when it was not taken (standard input, a
+    /// dataset whose recordings are known by their SHA-256).
+    pub blake3: String,
+    /// Its SHA-256; empty when it was not taken.
     pub sha256: String,
+}
+
+impl FileIdentity {
+    /// The hash by which the file is told from others: its BLAKE3, or its SHA-256 where only that was taken.
+    pub fn hash(&self) -> &str {
+        if self.blake3.is_empty() { &self.sha256 } else { &self.blake3 }
+    }
 }
 
 /// Pages are given back in steps of this many bytes: often enough to stay small, seldom enough to cost nothing.
