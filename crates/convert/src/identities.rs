@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(identities.clone().identity_of(&recording, kind), first);
         set_time(written + Duration::from_secs(2));
         let second = identities.identity_of(&recording, kind);
-        assert_eq!((&second.blake3[..8], identities.len()), ("a52d159f", 1));
+        assert_eq!((&second.blake3[..8], identities.len()), ("90bfae30", 1));
         let aside = identities.aside(&recording, kind);
         assert_eq!(identities.joined(&recording, aside), Some(second));
         assert_eq!(Identities::none().identity_of(&recording, kind), FileIdentity::default());
