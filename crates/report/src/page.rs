@@ -114,6 +114,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     if let Some(requests) = &mut requests {
         requests.add_to(&mut selection)?;
     }
+    let topic = requests.as_mut().and_then(|requests| requests.topic.take());
     let (mut stacks_data, mut room) = (String::new(), Room::default());
     let (mut graphs, mut waiting, mut allocated) = (Vec::new(), 0, BytesByType::default());
     let mut found: Vec<(What, Subject)> = Vec::new();
@@ -325,7 +326,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     if !verdict.is_empty() {
         all.add("verdict", "Check", format!("<pre>{}</pre>\n", verdict_lines(verdict)));
     }
-    let overview = Overview::of(recording)?;
+    let overview = Overview::with(recording, Ok(topic))?;
     if !overview.topics.is_empty() {
         all.add("summary", "Where it went", overview.html());
     }

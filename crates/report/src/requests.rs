@@ -2,43 +2,26 @@
 
 use std::collections::HashSet;
 
+use tracequet_analyze::findings::overview::{SLOWEST, SlowRoute, Topic, of_requests};
 use tracequet_analyze::present::units::{count, counted, duration};
 use tracequet_analyze::present::{Cell, numbers, table, words};
 use tracequet_analyze::profile::Labels;
 use tracequet_analyze::subjects::pauses::{self, Pauses};
 use tracequet_analyze::subjects::pool::percentile;
-use tracequet_analyze::subjects::requests::{Asked, CLIENT, SERVER, Worked, logged, parted, route, source, sources};
+use tracequet_analyze::subjects::requests::{Asked, Spent, Worked, each_request, logged, source_of, sources, spent};
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::document::{note, rows_note};
 use crate::histogram::histograms;
-use crate::read::{span, word};
+use crate::read::span;
 use crate::selection::{Item, Known, NONE, Nodes, Panel, Selection};
-use crate::subjects::{Groups, Largest};
+use crate::subjects::{BETWEEN, Groups, Largest};
 use crate::timeline::{Highest, Line, Series};
 use crate::waterfall::{Opened, waterfalls};
 
-tracequet_dataset::row! {
-    struct Request of activity {
-        process_id,
-        thread_id,
-        end_thread_id,
-        activity_id,
-        w3c_trace_id,
-        start_ts_ns,
-        duration_ns,
-        provider_name,
-        name,
-        result,
-        status_code,
-        start_fields,
-        end_fields,
-    }
-}
-
-/// Requests that came in, and those of HttpClient, with their sources.
-const SIDES: [(&str, [(&str, &str); 3]); 2] = [("server", SERVER), ("client", CLIENT)];
+/// Requests that came in, and those of HttpClient.
+const SIDES: [&str; 2] = ["server", "client"];
 
 /// Durations that are held for percentiles, requests that a selection knows, and requests that are listed: the slowest of all, and
 /// the slowest of these routes.
@@ -65,12 +48,33 @@ struct Slow {
     status: Option<u32>,
 }
 
-/// The part, and what the timeline and the selection have of it.
+/// The slowest in the making.
+struct Slowest {
+    most: usize,
+    all: Vec<Slow>,
+}
+
+impl Slowest {
+    fn of(most: usize) -> Slowest {
+        Slowest { most, all: Vec::new() }
+    }
+
+    fn add(&mut self, duration_ns: u64, slow: impl FnOnce() -> Slow) {
+        let rank = self.all.partition_point(|slow| slow.duration_ns >= duration_ns);
+        if rank < self.most {
+            self.all.insert(rank, slow());
+            self.all.truncate(self.most);
+        }
+    }
+}
+
+/// The part, and what the summary, the timeline and the selection have of it.
 pub(crate) struct Requests {
     pub html: String,
     pub over_time: Series,
     pub slowest: Option<Line>,
     pub known: Known,
+    pub topic: Option<Topic>,
     /// The rows of requests, and the place in `known` of those that came in.
     rows: Vec<(Item, Option<u32>)>,
     lines: Vec<u32>,
@@ -104,31 +108,18 @@ pub(crate) fn requests(
     let mut groups: Groups<Route> = Groups::new();
     let mut over_time = Series::new(end_ns, &[("c0", "server"), ("g1", "client")]);
     let mut highest = Highest::new(end_ns);
-    let mut slowest: Vec<Slow> = Vec::new();
+    let (mut slowest, mut of_server) = (Slowest::of(MAX_SLOWEST), Slowest::of(SLOWEST));
     let (mut held, mut left_out, mut open) = (0usize, 0u64, 0u64);
     let mut rows: Vec<(Item, bool)> = Vec::new();
     let mut served: Vec<(Asked, u32)> = Vec::new();
-    recording.each_recorded::<Request<'_>>(|row| {
-        let place = source(row.provider_name, row.name);
-        let Some((side, _)) = place.filter(|(side, place)| chosen.get(*side) == Some(&Some(*place))) else { return };
-        let [start, end] = [row.start_fields, row.end_fields].map(Option::unwrap_or_default);
-        let (route, start_ns, duration) = (route(start, end), row.start_ts_ns, row.duration_ns.map(span));
+    each_request(recording, chosen, |side, row| {
+        let (route, start_ns, duration) = (row.route(), row.start_ts_ns, row.duration_ns.map(span));
         over_time.add(side, start_ns, 1);
         let is_failed = row.result == Some("failure");
-        let group = groups.of([SIDES.get(side).map_or("", |(side, _)| *side), route.as_str()]);
+        let group = groups.of([SIDES.get(side).copied().unwrap_or_default(), route.as_str()]);
         group.requests += 1;
         group.failed += u64::from(is_failed);
-        let end_ns = start_ns.saturating_add(duration.unwrap_or_default().min(i64::MAX as u64) as i64);
-        let asked = Asked {
-            is_server: side == 0,
-            process: row.process_id,
-            thread: row.thread_id,
-            is_of_thread: row.thread_id == row.end_thread_id,
-            activity: word(row.activity_id).map(str::to_owned),
-            trace: word(row.w3c_trace_id).map(str::to_owned),
-            start_ns,
-            end_ns,
-        };
+        let asked = row.asked(side);
         if let Some(duration_ns) = duration {
             highest.add(start_ns, duration_ns);
             group.total_ns = group.total_ns.saturating_add(duration_ns);
@@ -143,10 +134,9 @@ pub(crate) fn requests(
             if group.slowest.as_ref().is_none_or(|slowest| slowest.duration_ns < duration_ns) {
                 group.slowest = Some(slow());
             }
-            let rank = slowest.partition_point(|slow| slow.duration_ns >= duration_ns);
-            if rank < MAX_SLOWEST {
-                slowest.insert(rank, slow());
-                slowest.truncate(MAX_SLOWEST);
+            slowest.add(duration_ns, slow);
+            if side == 0 {
+                of_server.add(duration_ns, slow);
             }
         } else {
             open += 1;
@@ -162,8 +152,19 @@ pub(crate) fn requests(
         }
     })?;
     over_time.kinds.retain(|(_, _, sums)| sums.iter().any(|sum| *sum > 0));
+    groups.each().for_each(|(_, route)| route.durations.sort_unstable());
+    let mut slowest = slowest.all;
+    let of_server_routes = groups.each().filter_map(|(names, route)| {
+        let (side, name) = names.split_once(BETWEEN)?;
+        (side == "server").then_some((name, &*route))
+    });
+    let (mut served_requests, mut times) = (0, Vec::new());
+    for (name, route) in of_server_routes {
+        served_requests += route.requests;
+        times.push((name, route.durations.as_slice()));
+    }
+    let slowest_routes = SlowRoute::most(times);
     let Largest { rows: mut largest, of, lines } = groups.largest(|route| route.total_ns);
-    largest.iter_mut().for_each(|(_, route)| route.durations.sort_unstable());
     let table = table!("requests-table", &largest, |(names, route)| {
         let at = |percent: usize| Cell::span(percentile(&route.durations, percent));
     } {
@@ -180,12 +181,8 @@ pub(crate) fn requests(
         numbers("together", "Their sum") => Cell::span(Some(route.total_ns).filter(|_| !route.durations.is_empty())),
     });
     let mut about = rows_note(largest.len(), of, ["route", "routes"], "the most time");
-    let source_of = |side: usize| {
-        let place = chosen.get(side).copied().flatten();
-        place.and_then(|place| SIDES.get(side)?.1.get(place)).copied()
-    };
-    for (side, (name_of_side, _)) in SIDES.iter().enumerate() {
-        if let Some((provider, name)) = source_of(side) {
+    for (side, name_of_side) in SIDES.iter().enumerate() {
+        if let Some((provider, name)) = source_of(chosen, side) {
             about += &format!(" Requests of the {name_of_side} by {provider}/{name}.");
         }
     }
@@ -203,15 +200,29 @@ pub(crate) fn requests(
     let mut seen = HashSet::new();
     slowest.retain(|slow| seen.insert((slow.side, slow.asked.start_ns, slow.asked.thread, slow.duration_ns)));
     slowest.sort_by_key(|slow| (std::cmp::Reverse(slow.duration_ns), slow.asked.start_ns, slow.asked.thread));
-    let asked: Vec<Asked> = slowest.iter().map(|slow| slow.asked.clone()).collect();
-    let (spent, parts) = parted(recording, &asked, source_of(0))?;
+    let line = |group: u32| lines.get(group as usize).copied().unwrap_or(NONE);
+    let (served, route_of): (Vec<Asked>, Vec<u32>) =
+        served.into_iter().map(|(asked, group)| (asked, line(group))).unzip();
+    // Those of the summary come behind those that are shown.
+    let mut asked: Vec<Asked> = slowest.iter().map(|slow| slow.asked.clone()).collect();
+    let more = of_server.all.iter().filter(|slow| !asked.contains(&slow.asked));
+    asked.extend(more.map(|slow| slow.asked.clone()).collect::<Vec<_>>());
+    let worked = Worked::read(recording, &asked, &served)?;
+    let (spent, parts) = spent(recording, &asked, &worked, source_of(chosen, 0), slowest.len())?;
+    let of_summary = of_server.all.iter().filter_map(|slow| {
+        let place = asked.iter().position(|asked| *asked == slow.asked)?;
+        Some((slow.asked.clone(), *spent.get(place)?))
+    });
+    let of_summary: Vec<(Asked, Spent)> = of_summary.collect();
+    asked.truncate(slowest.len());
+    let topic = source_of(chosen, 0).map(|_| of_requests(served_requests, &slowest_routes, &of_summary));
     let has_pauses = pauses::are_recorded(recording)?;
     let stopped = |asked: &Asked| {
         has_pauses.then(|| pauses.within_ns(asked.process, asked.start_ns, asked.end_ns).max(0).cast_unsigned())
     };
     let mut slow = table!("slowest-table", slowest.iter().zip(spent), |(request, spent)| at request.asked.start_ns, {
         numbers("start s", "When it began, in seconds since the recording began") => Cell::moment(request.asked.start_ns),
-        words("side", "server or client") => Cell::optional(SIDES.get(request.side).map(|(side, _)| *side)),
+        words("side", "server or client") => Cell::optional(SIDES.get(request.side).copied()),
         words("route", "Method and path") => Cell::text(&request.route),
         numbers("took", "From its start to its end") => Cell::span(request.duration_ns),
         numbers("CPU", "By the samples of the threads that worked for it") => Cell::span(spent.cpu_ns),
@@ -244,13 +255,10 @@ pub(crate) fn requests(
         html += &waterfalls(opened, &parts, &logged(recording, &asked)?, labels);
     }
     let words = format!("of each moment the slowest that began; at most {}", duration(most as i64));
-    let line = |group: u32| lines.get(group as usize).copied().unwrap_or(NONE);
     let rows = rows.into_iter().map(|(item, is_server)| (item, is_server.then(|| line(item.group)))).collect();
-    let (served, route_of): (Vec<Asked>, Vec<u32>) =
-        served.into_iter().map(|(asked, group)| (asked, line(group))).unzip();
-    let known = Known { worked: Worked::read(recording, &served)?, route_of, routes };
+    let known = Known { worked, route_of, routes };
     let slowest = highest.line("Latency of requests", words, "c0", "ns");
-    Ok(Some(Requests { html, over_time, slowest, known, rows, lines }))
+    Ok(Some(Requests { html, over_time, slowest, known, topic, rows, lines }))
 }
 
 /// The route of a line of the table, where its requests came in; else nothing.

@@ -71,7 +71,7 @@ pub(crate) struct Largest<V> {
 }
 
 /// Between the names of a key.
-const BETWEEN: char = '\0';
+pub(crate) const BETWEEN: char = '\0';
 
 impl<V: Default> Groups<V> {
     pub(crate) fn new() -> Groups<V> {
@@ -98,6 +98,11 @@ impl<V: Default> Groups<V> {
         };
         self.last = *number;
         value
+    }
+
+    /// The values, each with its names.
+    pub(crate) fn each(&mut self) -> impl Iterator<Item = (&str, &mut V)> {
+        self.found.iter_mut().map(|(key, (_, value))| (key.as_str(), value))
     }
 
     /// The largest.

@@ -14,14 +14,15 @@ use crate::subjects::allocations;
 use crate::subjects::compiling::Compilation;
 use crate::subjects::pool::percentile;
 use crate::subjects::processor::{Processor, Samples};
-use crate::subjects::requests::{Activity, Asked, SERVER, Spent, route, source, sources, spent};
+use crate::subjects::requests::{Asked, Request, Spent, Worked, each_request, source_of, sources, spent};
 use crate::subjects::sites::Sites;
 use crate::subjects::waits::{Awaits, LockWait, TaskTime, TaskWait, Wait};
 
-/// Methods, routes and requests that are named.
+/// Methods and routes that are named.
 const NAMED: usize = 5;
 const ROUTES: usize = 3;
-const SLOWEST: usize = 20;
+/// Requests of which the summary says what they spent their time on.
+pub const SLOWEST: usize = 20;
 
 /// Call sites, and requests, that are summed.
 const MOST_SITES: usize = 1 << 20;
@@ -251,29 +252,57 @@ impl Reader<'_> {
         }
         Some(Topic { name: "threads", sentence: sentence.into(), methods: Vec::new() })
     }
+}
 
-    fn requests(&self) -> Result<Option<Topic>> {
-        let [Some(place), _] = sources(self.recording)? else { return Ok(None) };
-        let mut shown = Requests::default();
-        self.recording.each_recorded::<Activity<'_>>(|row| {
-            if source(row.provider_name, row.name) == Some((0, place)) && shown.requests < MOST_REQUESTS {
-                shown.add(&row);
-            }
-        })?;
-        let asked: Vec<Asked> = shown.slowest.iter().map(|(_, asked)| asked.clone()).collect();
-        let spent = spent(self.recording, &asked, SERVER.get(place).copied())?;
-        let mut routes: Vec<(String, Vec<u64>)> = shown.routes.into_iter().collect();
-        routes.iter_mut().for_each(|(_, times)| times.sort_unstable());
-        routes.sort_by_key(|(_, times)| std::cmp::Reverse(percentile(times, 99)));
-        let mut sentence = Sentence::from(counted(shown.requests, "request", "requests"));
-        for (at, (route, times)) in routes.iter().take(ROUTES).enumerate() {
-            let before = if at == 0 { "; the slowest routes: " } else { ", " };
-            let slow = span(percentile(times, 99).unwrap_or_default());
-            sentence = sentence.words(before).text(route).words(format!(" (99 % of {} in {slow})", times.len()));
-        }
-        let sentence = sentence.words(of_slowest(&asked, &spent));
-        Ok(Some(Topic { name: "requests", sentence, methods: Vec::new() }))
+/// A route of requests that came in.
+#[derive(Debug)]
+pub struct SlowRoute {
+    route: String,
+    requests: usize,
+    /// 99 of 100 took at most this long, in nanoseconds.
+    slow_ns: u64,
+}
+
+impl SlowRoute {
+    /// The slowest routes of these, each with its durations in order.
+    pub fn most(mut routes: Vec<(&str, &[u64])>) -> Vec<SlowRoute> {
+        routes.retain(|(_, times)| !times.is_empty());
+        routes.sort_by_key(|(route, times)| (std::cmp::Reverse(percentile(times, 99)), *route));
+        let of = |(route, times): (&str, &[u64])| SlowRoute {
+            route: route.to_owned(),
+            requests: times.len(),
+            slow_ns: percentile(times, 99).unwrap_or_default(),
+        };
+        routes.into_iter().take(ROUTES).map(of).collect()
     }
+}
+
+/// The topic of requests that came in: how many, the slowest routes, and what the slowest requests spent their time on.
+pub fn of_requests(count: u64, routes: &[SlowRoute], slowest: &[(Asked, Spent)]) -> Topic {
+    let mut sentence = Sentence::from(counted(count, "request", "requests"));
+    for (at, SlowRoute { route, requests, slow_ns }) in routes.iter().enumerate() {
+        let before = if at == 0 { "; the slowest routes: " } else { ", " };
+        sentence = sentence.words(before).text(route).words(format!(" (99 % of {requests} in {})", span(*slow_ns)));
+    }
+    Topic { name: "requests", sentence: sentence.words(of_slowest(slowest)), methods: Vec::new() }
+}
+
+/// Reads the requests that came in.
+fn requests(recording: &Recording<'_>) -> Result<Option<Topic>> {
+    let chosen @ [Some(_), _] = sources(recording)? else { return Ok(None) };
+    let mut shown = Requests::default();
+    each_request(recording, chosen, |side, row| {
+        if side == 0 && shown.requests < MOST_REQUESTS {
+            shown.add(row);
+        }
+    })?;
+    let asked: Vec<Asked> = shown.slowest.iter().map(|(_, asked)| asked.clone()).collect();
+    let worked = Worked::read(recording, &asked, &[])?;
+    let (spent, _) = spent(recording, &asked, &worked, source_of(chosen, 0), 0)?;
+    shown.routes.values_mut().for_each(|times| times.sort_unstable());
+    let routes = shown.routes.iter().map(|(route, times)| (route.as_str(), times.as_slice())).collect();
+    let slowest: Vec<(Asked, Spent)> = asked.into_iter().zip(spent).collect();
+    Ok(Some(of_requests(shown.requests, &SlowRoute::most(routes), &slowest)))
 }
 
 /// The requests that came in.
@@ -285,39 +314,31 @@ struct Requests {
 }
 
 impl Requests {
-    fn add(&mut self, row: &Activity<'_>) {
+    fn add(&mut self, row: &Request<'_>) {
         self.requests += 1;
         let Some(duration_ns) = row.duration_ns else { return };
-        let [start, end] = [row.start_fields, row.end_fields].map(Option::unwrap_or_default);
-        let route = route(start, end);
+        let route = row.route();
         if self.routes.len() < MOST_ROUTES || self.routes.contains_key(&route) {
             self.routes.entry(route).or_default().push(duration_ns.max(0).cast_unsigned());
         }
         let rank = self.slowest.partition_point(|(ns, _)| *ns >= duration_ns);
         if rank < SLOWEST {
-            let asked = Asked {
-                is_server: true,
-                process: row.process_id,
-                thread: row.thread_id,
-                is_of_thread: row.thread_id == row.end_thread_id,
-                activity: row.activity_id.filter(|id| !id.is_empty()).map(str::to_owned),
-                trace: None,
-                start_ns: row.start_ts_ns,
-                end_ns: row.start_ts_ns.saturating_add(duration_ns),
-            };
-            self.slowest.insert(rank, (duration_ns, asked));
+            self.slowest.insert(rank, (duration_ns, row.asked(0)));
             self.slowest.truncate(SLOWEST);
         }
     }
 }
 
 /// `; the 20 slowest waited 80.1 %, were on the processor 3.20 %, 16.7 % is unexplained`.
-fn of_slowest(asked: &[Asked], spent: &[Spent]) -> String {
-    let all: i64 = asked.iter().map(|asked| asked.end_ns.saturating_sub(asked.start_ns)).fold(0, i64::saturating_add);
+fn of_slowest(slowest: &[(Asked, Spent)]) -> String {
+    let took = slowest.iter().map(|(asked, _)| asked.end_ns.saturating_sub(asked.start_ns));
+    let all: i64 = took.fold(0, i64::saturating_add);
     if all <= 0 {
         return String::new();
     }
-    let sum = |of: fn(&Spent) -> Option<u64>| spent.iter().filter_map(of).fold(0, u64::saturating_add) as f64;
+    let sum = |of: fn(&Spent) -> Option<u64>| {
+        slowest.iter().filter_map(|(_, spent)| of(spent)).fold(0, u64::saturating_add) as f64
+    };
     let parts = [
         ("on the processor", sum(|spent| spent.cpu_ns)),
         ("in waits", sum(|spent| spent.wait_ns)),
@@ -331,12 +352,17 @@ fn of_slowest(asked: &[Asked], spent: &[Spent]) -> String {
     // Awaits may lie in the others, and calls at the same time overlap.
     let known = parts.iter().map(|(_, ns)| ns).sum::<f64>().min(all as f64);
     let known_words = if named.is_empty() { String::new() } else { named.join(", ") + ", " };
-    format!("; the {} slowest: {known_words}{} unexplained", asked.len(), share(1.0 - known / all as f64))
+    format!("; the {} slowest: {known_words}{} unexplained", slowest.len(), share(1.0 - known / all as f64))
 }
 
 impl Overview {
     /// The summary of a recording. A part whose rows are too many for the memory is left out.
     pub fn of(recording: &Recording<'_>) -> Result<Overview> {
+        Overview::with(recording, requests(recording))
+    }
+
+    /// The same, by who has read the requests.
+    pub fn with(recording: &Recording<'_>, requests: Result<Option<Topic>>) -> Result<Overview> {
         let (mut duration_ns, mut processors) = (0, 0);
         recording.each_recorded::<Trace<'_>>(|row| {
             (duration_ns, processors) = (row.duration_ns, row.processor_count);
@@ -363,7 +389,7 @@ impl Overview {
             reader.awaits(),
             reader.exceptions(),
             reader.times("compiling", ["method", "methods"], compiled),
-            reader.requests(),
+            requests,
             Ok(reader.threads()),
         ];
         let mut overview = Overview::default();

@@ -18,7 +18,9 @@ const drawn = (name, attributes) => {
   return element;
 };
 const every = selector => /** @type {HTMLElement[]} */ ([...document.querySelectorAll(selector)]);
-const color = name => getComputedStyle(root).getPropertyValue('--' + name).trim();
+// A colour is looked up once: asked in the middle of a change, the browser would do all styles anew.
+const colors = new Map();
+const color = name => colors.get(name) ?? colors.set(name, getComputedStyle(root).getPropertyValue('--' + name).trim()).get(name);
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 
 // A colour with its lines, or with the look of its texts, and what it means.
@@ -31,7 +33,8 @@ const entry = (name, word, look = '', etch = 0) => {
 
 // Units, as the tables have them.
 const digits = value => value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
-const whole = value => Math.round(value).toLocaleString('en-US');
+const grouped = new Intl.NumberFormat('en-US');
+const whole = value => grouped.format(Math.round(value));
 const size = bytes => {
   if (bytes < 1000) return bytes + ' B';
   let unit = 0;

@@ -1,22 +1,25 @@
 
 // A canvas as sharp as the screen, drawn anew when its width or the colours change.
 const redraws = [];
+// The widths of what is drawn on, as they were when it was laid out last: to ask anew would lay out the page in the middle of a change.
+const widths = new WeakMap();
+const widthOf = element => Math.max(widths.get(element) ?? element.clientWidth, 1);
 const sharp = (canvas, height) => {
-  const width = Math.max(canvas.parentElement.clientWidth, 1);
+  const width = widthOf(canvas.parentElement);
   const scale = Math.min(window.devicePixelRatio || 1, 16000 / Math.max(width, height));
-  canvas.width = Math.round(width * scale);
-  canvas.height = Math.round(height * scale);
-  canvas.style.height = height + 'px';
+  const [across, down] = [Math.round(width * scale), Math.round(height * scale)];
   const context = canvas.getContext('2d');
+  if (canvas.width === across && canvas.height === down) context.reset();
+  else { canvas.width = across; canvas.height = down; canvas.style.height = height + 'px'; }
   context.setTransform(scale, 0, 0, scale, 0, 0);
   return [context, width];
 };
 const follow = (element, draw) => {
   redraws.push(draw);
-  let width = element.clientWidth;
-  new ResizeObserver(() => { if (element.clientWidth !== width) { width = element.clientWidth; draw(); } }).observe(element);
+  widths.set(element, element.clientWidth);
+  new ResizeObserver(() => { if (element.clientWidth !== widths.get(element)) { widths.set(element, element.clientWidth); draw(); } }).observe(element);
 };
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => redraws.forEach(draw => draw()));
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { colors.clear(); redraws.forEach(draw => draw()); });
 
 const place = (tip, holder, event) => {
   const box = holder.getBoundingClientRect();

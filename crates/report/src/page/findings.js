@@ -7,7 +7,7 @@ const busiest = (rows, selection) => {
   const times = [];
   let all = 0;
   const weight = row => Number.isNaN(rows.amount[row]) ? 0 : rows.amount[row] || rows.things[row];
-  eachShown(rows, selection, row => { times.push([rows.at[row] * unit, weight(row)]); all += weight(row); });
+  for (const row of shownRows(rows, selection)) { times.push([rows.at[row] * unit, weight(row)]); all += weight(row); }
   const bins = new Float64Array(PARTS);
   for (const [at, amount] of times) bins[Math.min(Math.floor(at * PARTS / known.end), PARTS - 1)] += amount;
   let [best, low, sum] = [[0, PARTS], 0, 0];

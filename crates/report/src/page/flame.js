@@ -47,20 +47,46 @@ const finished = (tree, sizes = 'both') => {
   }
   const before = tree.before && tree.before.total;
   tree.size = !before || sizes === 'now' ? tree.total : sizes === 'before' ? before : tree.total.map((sum, node) => sum + before[node]);
-  tree.children = Array.from({ length: count }, () => []);
-  for (let node = 1; node < count; node++) if (tree.size[node] > 0) tree.children[tree.parent[node]].push(node);
-  for (const children of tree.children) children.sort((a, b) => tree.size[b] - tree.size[a] || a - b);
+  tree.called = new Map();
+  tree.shape ??= shapeOf(tree);
   return tree;
+};
+// Of each node the first one that it calls, and the next one of its caller: the same of all parts of a tree. A node comes behind its caller.
+const shapeOf = tree => {
+  const count = tree.parent.length;
+  const [first, next] = [new Uint32Array(count), new Uint32Array(count)];
+  for (let node = count - 1; node > 0; node--) { next[node] = first[tree.parent[node]]; first[tree.parent[node]] = node; }
+  return { first, next, outermost: null };
+};
+// What a node calls, the largest first. Only what is drawn is asked for.
+const childrenOf = (tree, node) => {
+  let found = tree.called.get(node);
+  if (!found) {
+    found = [];
+    for (let child = tree.shape.first[node]; child; child = tree.shape.next[child]) if (tree.size[child] > 0) found.push(child);
+    found.sort((a, b) => tree.size[b] - tree.size[a] || a - b);
+    tree.called.set(node, found);
+  }
+  return found;
+};
+// Of each node whether its function is not among its callers.
+const outermostOf = tree => {
+  tree.shape.outermost ??= Uint8Array.from(tree.parent, (above, node) => {
+    while (above && tree.name[above] !== tree.name[node]) above = tree.parent[above];
+    return above ? 0 : 1;
+  });
+  return tree.shape.outermost;
 };
 // The tree of what is chosen.
 const partOf = (tree, rows, selection) => {
   const [own, left] = [new Float64Array(tree.parent.length), new Float64Array(tree.parent.length)];
-  eachShown(rows, selection, row => {
-    if (rows.node[row] === NO_NODE) return;
-    const [node, amount] = [rows.node[row] >>> 1, rows.amount[row] || 0];
-    left[node] += amount;
-    if (!(rows.node[row] & 1)) own[node] += amount;
-  });
+  for (const row of shownRows(rows, selection)) {
+    const place = rows.node[row];
+    if (place === NO_NODE) continue;
+    const amount = rows.amount[row] || 0;
+    left[place >>> 1] += amount;
+    if (!(place & 1)) own[place >>> 1] += amount;
+  }
   return { ...tree, own, left };
 };
 const growing = tree => ({
@@ -111,17 +137,15 @@ const inverted = tree => {
 };
 // What each function has itself and with what it calls; recursion counts once.
 const functions = tree => {
-  const sums = new Map();
+  const [own, total] = [new Float64Array(tree.texts.length), new Float64Array(tree.texts.length)];
+  const outermost = outermostOf(tree);
   for (let node = 1; node < tree.parent.length; node++) {
-    if (!(tree.total[node] > 0)) continue;
-    const sum = sums.get(tree.name[node]) || { own: 0, total: 0 };
-    sums.set(tree.name[node], sum);
-    sum.own += tree.own[node];
-    let above = tree.parent[node];
-    while (above && tree.name[above] !== tree.name[node]) above = tree.parent[above];
-    if (!above) sum.total += tree.total[node];
+    own[tree.name[node]] += tree.own[node];
+    if (outermost[node]) total[tree.name[node]] += tree.total[node];
   }
-  return [...sums].sort(([, a], [, b]) => b.own - a.own || b.total - a.total).slice(0, 100);
+  const met = [...total.keys()].filter(name => total[name] > 0);
+  met.sort((a, b) => own[b] - own[a] || total[b] - total[a]);
+  return met.slice(0, 100).map(name => ({ name, own: own[name], total: total[name] }));
 };
 
 // A button that chooses the time up to the moment at which most is alive.
@@ -160,12 +184,19 @@ const shorter = name => {
   add(written ? written[1] : parts[parts.length - 1]);
   return forms;
 };
+// How wide texts are in each font. To measure is most of the work of drawing.
+const lengths = new Map();
+const lengthOf = (context, text) => {
+  const known = lengths.get(context.font) ?? lengths.set(context.font, new Map()).get(context.font);
+  return known.get(text) ?? known.set(text, context.measureText(text).width).get(text);
+};
 const fitting = (context, forms, room) => {
   // No letter is so narrow that a text this long has room: it is not measured.
-  const found = forms.find(text => text.length * 2 <= room && context.measureText(text).width <= room);
+  const found = forms.find(text => text.length * 2 <= room && lengthOf(context, text) <= room);
   if (found !== undefined) return found;
   const last = forms[forms.length - 1].slice(0, Math.ceil(room / 2));
-  const length = Math.floor(last.length * (room - 11) / Math.max(context.measureText(last).width, 1));
+  let length = Math.floor(last.length * (room - 11) / Math.max(lengthOf(context, last), 1));
+  while (length > 0 && lengthOf(context, last.slice(0, length) + '…') > room) length--;
   return length < 1 ? '' : last.slice(0, length) + '…';
 };
 const flame = async part => {
@@ -247,7 +278,7 @@ const flame = async part => {
     return context.createPattern(small, 'repeat');
   };
   const draw = () => {
-    const width = Math.max(view.clientWidth, 1);
+    const width = widthOf(view);
     boxes = [];
     // Callers of what is looked at span the whole width.
     const line = [];
@@ -258,9 +289,11 @@ const flame = async part => {
       const box = boxes[next];
       if (box.depth + 1 >= MOST_ROWS) continue;
       let x = box.x;
-      for (const child of tree.children[box.node]) {
+      for (const child of childrenOf(tree, box.node)) {
         const w = tree.size[child] * scale;
-        if (w >= 0.4) boxes.push({ node: child, x, w, depth: box.depth + 1 });
+        // The next ones are no larger.
+        if (w < 0.4) break;
+        boxes.push({ node: child, x, w, depth: box.depth + 1 });
         x += w;
       }
     }
@@ -293,15 +326,10 @@ const flame = async part => {
       }
       context.globalAlpha = 1;
       if (w > 34) {
-        context.save();
-        context.beginPath();
-        context.rect(x, y, w - 3, ROW);
-        context.clip();
         context.fillStyle = node === 0 || hasHits && !isHit ? color('text') : text;
         context.font = (!isChange && node !== 0 && fonts[tree.kinds[name]]) || fonts[0];
         const sign = !isChange || node === 0 ? '' : change > 0 ? '+ ' : change < 0 ? '− ' : '= ';
         context.fillText(sign + fitting(context, formsOf(name), w - 8 - (sign ? 12 : 0)), x + 4, y + ROW / 2);
-        context.restore();
       }
       if (node === picked && picked !== 0) {
         context.strokeStyle = accent;
@@ -327,10 +355,10 @@ const flame = async part => {
   canvas.addEventListener('pointerleave', () => { tip.hidden = true; });
   canvas.addEventListener('click', event => { const box = at(event); if (box) zoom(box.node); });
   canvas.addEventListener('keydown', event => {
-    const siblings = tree.children[tree.parent[picked]];
+    const siblings = childrenOf(tree, tree.parent[picked]);
     const beside = step => siblings[siblings.indexOf(picked) + step] ?? picked;
     const keys = {
-      ArrowDown: () => pick(tree.children[picked][0] ?? picked), ArrowUp: () => pick(tree.parent[picked]),
+      ArrowDown: () => pick(childrenOf(tree, picked)[0] ?? picked), ArrowUp: () => pick(tree.parent[picked]),
       ArrowLeft: () => pick(picked ? beside(-1) : 0), ArrowRight: () => pick(picked ? beside(1) : 0),
       Enter: () => zoom(picked), Escape: () => zoom(0),
     };
@@ -345,7 +373,7 @@ const flame = async part => {
       while (open.length) {
         const node = open.pop();
         if (node !== 0 && matching[tree.name[node]]) sum += tree.size[node];
-        else for (const child of tree.children[node]) open.push(child);
+        else open.push(...childrenOf(tree, node));
       }
     }
     hits.textContent = found ? `${percent(sum, tree.size[0])} in hits` : '';
@@ -354,6 +382,7 @@ const flame = async part => {
   };
   search.addEventListener('input', () => { found = search.value.trim().toLowerCase(); look(); });
   const table = part.querySelector('tbody');
+  const fold = /** @type {HTMLDetailsElement} */ (table.closest('details'));
   const lines = [...table.rows];
   const fill = (tree, isPart) => {
     if (isPart) finished(tree);
@@ -361,9 +390,9 @@ const flame = async part => {
     const cell = (text, raw) => breakable(make('td', raw !== undefined ? { 'data-v': String(raw) } : text.length > 24 ? { class: 'w' } : {}, text));
     const all = tree.total[0];
     const share = value => cell((all > 0 ? value / all * 100 : 0).toFixed(1), all > 0 ? value / all * 100 : 0);
-    table.replaceChildren(...isPart ? functions(tree).map(([name, sum]) => {
+    table.replaceChildren(...isPart ? functions(tree).map(sum => {
       const row = make('tr');
-      const [text, file] = tree.texts[name];
+      const [text, file] = tree.texts[sum.name];
       row.append(choosable(cell(text), 'method'), cell(file || '–'), cell(unit(sum.own), sum.own), share(sum.own), cell(unit(sum.total), sum.total), share(sum.total));
       return row;
     }) : lines);
@@ -375,11 +404,10 @@ const flame = async part => {
     tree = isPart ? partOf(plain, rows, selection) : plain;
     if (isOwn) tree = ownCode(tree);
     // The table of a change has both sides, and stays.
-    // The table in a fold that is closed can wait.
     const shownTree = tree;
     // Of everything the table is as it stands in the page.
     const isOfPart = isPart && !isEverything(selection) || isOwn;
-    if (!isChange) { if (isSeen(table)) fill(shownTree, isOfPart); else later(() => fill(shownTree, isOfPart)); }
+    if (!isChange) whenOpen(fold, () => fill(shownTree, isOfPart));
     if (isUpside) tree = inverted(tree);
     finished(tree, sizes);
     said = isPart || isOwn && !isChange ? `${unit(tree.total[0])}${isPart ? aboutPart(rows, selection) : ''}` : '';

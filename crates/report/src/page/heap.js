@@ -104,8 +104,6 @@ const heapMap = async holder => {
   const present = [new Set(cells.map(cell => cell & 7)), new Set(cells.filter(cell => cell & 7).map(cell => cell >> 3 & 7))];
   let shownColumns = columns;
   let time = null;
-  // Collections of another time than the chosen one are pale.
-  const isOutside = column => time !== null && (times[column] < time[0] || times[column] >= time[1]);
   let timer = null;
   const path = make('ol', { class: 'path' });
   const view = make('div', { class: 'view' });
@@ -188,9 +186,14 @@ const heapMap = async holder => {
     const what = state === 0 ? STATES[0] : `${STATES[state]}, ${GENERATIONS[cell >> 3 & 7]}; ${quarter} of it`;
     return `Collection ${ids[column]}${generation} at ${duration(times[column])}\n${where}\n${what}${words(column, row)}`;
   };
-  const draw = () => {
+  // The cells, without the time that is chosen: they stay as they are until other ones are asked for.
+  let [cellsLayer, cellsOf] = [make('canvas'), ''];
+  const drawCells = () => {
     const isState = by.value === 'state';
-    const [context, width] = sharp(canvas, bottom);
+    const width = canvas.width * bottom / canvas.height;
+    [cellsLayer.width, cellsLayer.height] = [canvas.width, canvas.height];
+    const context = cellsLayer.getContext('2d');
+    context.scale(canvas.width / width, canvas.height / bottom);
     const colors = isState ? STATE_COLORS.map(name => name && rgb(color(name))) : GENERATION_COLORS.map(name => rgb(color(name)));
     const page = rgb(color('panel'));
     const image = new ImageData(columns, bins);
@@ -204,11 +207,11 @@ const heapMap = async holder => {
         // Freed memory and what was moved away belongs to no generation any more.
         const isEmpty = state === 0 || column >= shownColumns || !isState && (state === 3 || state === 4);
         const fill = isEmpty ? page : colors[isState ? state : cell >> 3 & 7];
-        const part = isEmpty ? 0 : (0.55 + (cell >> 6) * 0.15) * (isOutside(column) ? 0.2 : 1);
+        const part = isEmpty ? 0 : 0.55 + (cell >> 6) * 0.15;
         const at = (row * columns + column) * 4;
         for (let channel = 0; channel < 3; channel++) image.data[at + channel] = fill[channel] * part + page[channel] * (1 - part);
         image.data[at + 3] = 255;
-        const etch = isEmpty || isOutside(column) ? 0 : etches[isState ? state : cell >> 3 & 7];
+        const etch = isEmpty ? 0 : etches[isState ? state : cell >> 3 & 7];
         if (etch) (masks[etch] ??= new ImageData(columns, bins)).data[at + 3] = 255;
         drawn += isEmpty ? 0 : 1;
       }
@@ -245,6 +248,28 @@ const heapMap = async holder => {
       over.fillRect(0, 0, width, bottom);
       context.drawImage(layer, 0, 0, width, bottom);
     });
+    legend.textContent = '';
+    // Only what the map has.
+    const [names, meanings] = isState ? [STATE_COLORS, STATES] : [GENERATION_COLORS, GENERATIONS];
+    for (const [value, word] of meanings.entries()) {
+      const isShown = isState ? value && present[0].has(value) : word && present[1].has(value);
+      if (isShown) legend.append(entry(names[value], word, '', etches[value]), ' ');
+    }
+    canvas.dataset.drawn = String(drawn);
+  };
+  const draw = () => {
+    const [context, width] = sharp(canvas, bottom);
+    const wanted = [by.value, shownColumns, canvas.width, color('page')].join(' ');
+    if (cellsOf !== wanted) { cellsOf = wanted; drawCells(); }
+    context.drawImage(cellsLayer, 0, 0, width, bottom);
+    const each = width / columns;
+    // Collections of another time than the chosen one are pale.
+    context.fillStyle = color('panel');
+    context.globalAlpha = 0.8;
+    for (let column = 0; column < columns; column++) {
+      if (time !== null && (times[column] < time[0] || times[column] >= time[1])) context.fillRect(column * each, STRIP, each, bottom - STRIP);
+    }
+    context.globalAlpha = 1;
     if (each > 6) {
       context.fillStyle = color('page');
       for (let column = 1; column < columns; column++) context.fillRect(column * each - 0.5, 0, 1, bottom);
@@ -265,14 +290,6 @@ const heapMap = async holder => {
       context.lineWidth = 2;
       context.strokeRect(cursor[0] * each - 1, tops[cursor[1]] - 1, each + 2, height + 2);
     }
-    legend.textContent = '';
-    // Only what the map has.
-    const [names, meanings] = isState ? [STATE_COLORS, STATES] : [GENERATION_COLORS, GENERATIONS];
-    for (const [value, word] of meanings.entries()) {
-      const isShown = isState ? value && present[0].has(value) : word && present[1].has(value);
-      if (isShown) legend.append(entry(names[value], word, '', etches[value]), ' ');
-    }
-    canvas.dataset.drawn = String(drawn);
   };
   const at = event => {
     const box = canvas.getBoundingClientRect();

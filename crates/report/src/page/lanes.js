@@ -16,7 +16,9 @@ const eachTime = (rows, [from, to], take) => {
   for (let row = 0; row < rows.count; row++) {
     const start = part ? rows.at[row] * part : rows.at[row];
     const end = part ? start + part : start + rows.amount[row];
-    if (start < to && end > from) take(rows.thread[row], rows.line[row], start, end, part ? rows.amount[row] : end - start);
+    // Rows are in the order of their starts.
+    if (start >= to) break;
+    if (end > from) take(rows.thread[row], rows.line[row], start, end, part ? rows.amount[row] : end - start);
   }
 };
 // Of a time how long each thread, or one of them, was in each state, as events say it.

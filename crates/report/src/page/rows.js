@@ -29,7 +29,7 @@ const readRows = buffer => {
   const at = new Float64Array(count);
   let sum = 0;
   for (let row = 0; row < count; row++) { sum += low[row] + high[row] * 2 ** 32; at[row] = sum; }
-  const rows = { count, parts, blur, at, thread: read.u16(count), route: read.u8(count), line: read.u8(count), node: read.u32(count), things: read.u32(count), amount: read.f64(count), longest: null, more: null, tree: null, lines: null, areLives: false };
+  const rows = { count, parts, blur, at, thread: read.u16(count), route: read.u8(count), line: read.u8(count), node: read.u32(count), things: read.u32(count), amount: read.f64(count), longest: null, more: null, tree: null, lines: null, areLives: false, shownFor: null, shown: null };
   rows.longest = parts ? read.f64(count) : rows.amount;
   rows.more = hasMore ? read.f64(count) : null;
   return rows;
@@ -69,26 +69,41 @@ const timeOf = (rows, time) => {
   const part = known.end / rows.parts;
   return [Math.floor(time[0] / part + 1e-9) * part, Math.min(Math.ceil(time[1] / part - 1e-9), rows.parts) * part];
 };
-/** Calls `take` with the place of each row that a selection shows. */
-const eachShown = (rows, selection, take) => {
+// The first place of ordered values that has this much.
+const firstPlace = (values, least) => {
+  let [low, high] = [0, values.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (values[middle] < least) low = middle + 1; else high = middle;
+  }
+  return low;
+};
+/** The places of the rows that a selection shows. The panels of a kind ask for the same ones: they are looked for once. */
+const shownRows = (rows, selection) => {
+  if (rows.shownFor === selection) return rows.shown;
   const without = new Set(unknownTo(rows, selection));
   const time = timeOf(rows, selection.time);
   const unit = rows.parts ? known.end / rows.parts : 1;
-  const [from, to] = time ? [time[0] / unit, time[1] / unit] : [-Infinity, Infinity];
   const thread = without.has('thread') ? null : selection.thread;
   const route = selection.route === null || without.has('route') ? -1 : known.routes.indexOf(selection.route);
   const nodes = selection.method === null || without.has('method') ? null : nodesWith(rows.tree, selection.method);
   const type = without.has('type') ? null : selection.type;
   // Of lives it is the moment at which the time ends that counts.
-  const moment = Math.min(to, known.end);
-  for (let row = 0; row < rows.count; row++) {
-    if (rows.areLives ? rows.at[row] > moment || rows.more[row] <= moment : rows.at[row] < from - 1e-6 || rows.at[row] >= to - 1e-6) continue;
+  const moment = Math.min(time ? time[1] / unit : Infinity, known.end);
+  const first = time && !rows.areLives ? firstPlace(rows.at, time[0] / unit - 1e-6) : 0;
+  const end = time && !rows.areLives ? firstPlace(rows.at, time[1] / unit - 1e-6) : rows.count;
+  const places = new Uint32Array(Math.max(end - first, 0));
+  let count = 0;
+  for (let row = first; row < end; row++) {
+    if (rows.areLives && (rows.at[row] > moment || rows.more[row] <= moment)) continue;
     if (thread !== null && rows.thread[row] !== thread) continue;
     if (route >= 0 && rows.route[row] !== route) continue;
     if (type !== null && rows.lines[rows.line[row]] !== type) continue;
     if (nodes && (rows.node[row] === NO_NODE || !nodes[rows.node[row] >>> 1])) continue;
-    take(row);
+    places[count++] = row;
   }
+  [rows.shownFor, rows.shown] = [selection, places.subarray(0, count)];
+  return rows.shown;
 };
 // What a panel says of the part that it shows.
 const aboutPart = (rows, selection) => {

@@ -9,8 +9,13 @@ let chosen = EVERYTHING;
 /** @type {{ act: (selection: Choice) => void, element: Element | null }[]} */
 const followers = [];
 // Panels follow what is chosen: those that are seen at once, the others as soon as nothing else is to be done.
-const follows = (act, element = null) => { followers.push({ act, element }); };
-const isSeen = element => { const box = element.getBoundingClientRect(); return box.height > 0 && box.bottom > -200 && box.top < innerHeight + 200; };
+const follows = (act, element = null) => {
+  followers.push({ act, element });
+  if (element) sight.observe(element);
+};
+// What is seen, or nearly. To ask for places instead would lay out the page, and parts of it that the browser leaves out as long as no one sees them.
+const seen = new Set();
+const sight = new IntersectionObserver(entries => { for (const { target, isIntersecting } of entries) { if (isIntersecting) seen.add(target); else seen.delete(target); } }, { rootMargin: '200px' });
 /** @type {(() => void)[]} */
 let waiting = [];
 let isWorking = false;
@@ -20,12 +25,25 @@ const workOff = () => {
   isWorking = waiting.length > 0;
   if (isWorking) setTimeout(workOff);
 };
+// Behind the next frame, which shows what is seen. A page in the background has no frames.
 const later = act => {
   waiting.push(act);
-  if (!isWorking) { isWorking = true; setTimeout(workOff); }
+  if (!isWorking) { isWorking = true; if (document.hidden) setTimeout(workOff); else requestAnimationFrame(() => setTimeout(workOff)); }
 };
+// What is in a closed fold is done when it opens.
+/** @type {Map<HTMLDetailsElement, () => void>} */
+const folded = new Map();
+const whenOpen = (fold, act) => {
+  folded.delete(fold);
+  if (fold.open) act(); else folded.set(fold, act);
+};
+const unfold = fold => { const act = folded.get(fold); folded.delete(fold); act?.(); };
+addEventListener('toggle', event => { if (event.target instanceof HTMLDetailsElement && event.target.open) unfold(event.target); }, true);
 // Does at once what waits: to print, and for whoever reads all panels.
-const settle = () => { while (waiting.length) waiting.shift()(); };
+const settle = () => {
+  while (waiting.length) waiting.shift()();
+  for (const fold of [...folded.keys()]) unfold(fold);
+};
 addEventListener('beforeprint', settle);
 // What the page knows of threads and routes; pages of several recordings have none of it.
 const known = { end: 1, threads: [], routes: [], pauses: [] };
@@ -79,9 +97,8 @@ const tell = () => {
 };
 const announce = () => {
   waiting = [];
-  const seen = followers.map(({ element }) => !element || isSeen(element));
   tell();
-  followers.forEach(({ act }, place) => { if (seen[place]) act(chosen); else later(() => act(chosen)); });
+  for (const { act, element } of followers) { if (!element || seen.has(element)) act(chosen); else later(() => act(chosen)); }
 };
 
 /** Chooses something more, or no longer. `how` is `push` for a step that Back undoes. */

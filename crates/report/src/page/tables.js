@@ -46,7 +46,7 @@ const sortBy = (table, place) => {
   // What was not recorded comes last in either order.
   keyed.sort((a, b) => a.key === null || b.key === null ? Number(a.key === null) - Number(b.key === null)
     : sign * (isNumber ? Number(a.key) - Number(b.key) : String(a.key).localeCompare(String(b.key), 'en')));
-  body.append(...keyed.map(each => each.row));
+  if (keyed.some((each, at) => body.rows[at] !== each.row)) body.append(...keyed.map(each => each.row));
 };
 const setUpTable = table => {
   const body = table.tBodies[0];
@@ -93,21 +93,21 @@ const MEASURES = { bytes: 'amount', objects: 'more', samples: 'things', thrown: 
 const AMOUNTS = { allocations: size, deaths: size, exceptions: whole, locks: duration, waits: duration, jit: duration, requests: duration };
 
 // The sums of each line of a table over the rows that are shown.
-const lineSums = (rows, selection) => {
+const lineSums = (rows, selection, hasRanks) => {
   const sums = new Map();
-  eachShown(rows, selection, row => {
+  for (const row of shownRows(rows, selection)) {
     let sum = sums.get(rows.line[row]);
     if (!sum) sums.set(rows.line[row], sum = { things: 0, amount: null, longest: null, first: null, more: 0, amounts: [] });
     sum.things += rows.things[row];
     if (!Number.isNaN(rows.amount[row])) {
       sum.amount += rows.amount[row];
       sum.longest = Math.max(sum.longest, rows.longest[row]);
-      if (!rows.parts) sum.amounts.push(rows.amount[row]);
+      if (hasRanks && !rows.parts) sum.amounts.push(rows.amount[row]);
     }
     if (!rows.parts) sum.first = sum.first === null ? rows.at[row] : Math.min(sum.first, rows.at[row]);
     if (rows.more) sum.more += rows.more[row];
-  });
-  for (const sum of sums.values()) sum.amounts.sort((a, b) => a - b);
+  }
+  for (const sum of sums.values()) sum.amounts = Float64Array.from(sum.amounts).sort();
   return sums;
 };
 const measured = (sum, measure) => typeof measure !== 'number' ? sum[measure]
@@ -126,13 +126,19 @@ const tableOfKind = (kind, rows) => {
   const say = make('p', { class: 'say', role: 'status' });
   table.closest('.scroll').before(say);
   const units = { things: whole, more: whole, first: ns => (ns / 1e9).toFixed(6) };
-  const set = (cell, text, raw) => { cell.textContent = text; if (raw === undefined) delete cell.dataset.v; else cell.dataset.v = String(raw); };
+  const hasRanks = columns.some(({ measure }) => typeof measure === 'number');
+  // What stays the same is not laid out anew.
+  const set = (cell, text, raw) => {
+    if (cell.textContent !== text) cell.textContent = text;
+    if (raw === undefined) delete cell.dataset.v; else cell.dataset.v = String(raw);
+  };
+  const order = wanted => { if (wanted.some((line, at) => table.tBodies[0].rows[at] !== line)) table.tBodies[0].append(...wanted); };
   let wasPart = false;
   follows(selection => {
     const isPart = !isEverything(selection);
     if (!isPart && !wasPart) return;
     wasPart = isPart;
-    const sums = isPart ? lineSums(rows, selection) : null;
+    const sums = isPart ? lineSums(rows, selection, hasRanks) : null;
     lines.forEach((line, at) => {
       const sum = sums?.get(at);
       columns.forEach(({ place, measure }, column) => {
@@ -151,11 +157,8 @@ const tableOfKind = (kind, rows) => {
     say.dataset.things = String(all);
     const sorted = heads.findIndex(head => head.hasAttribute('aria-sort'));
     if (sorted >= 0) sortBy(table, sorted);
-    else if (!sums) table.tBodies[0].append(...lines);
-    else {
-      const order = lines.map((line, at) => ({ line, size: sums.get(at)?.amount ?? 0 })).sort((a, b) => b.size - a.size);
-      table.tBodies[0].append(...order.map(({ line }) => line));
-    }
+    else if (!sums) order(lines);
+    else order(lines.map((line, at) => ({ line, size: sums.get(at)?.amount ?? 0 })).sort((a, b) => b.size - a.size).map(({ line }) => line));
   }, table.closest('.scroll'));
 };
 
@@ -177,28 +180,74 @@ const setUpRequests = opened => {
   }
 };
 
+// Parts without rows of a kind: what of a selection they follow, and why not the rest.
+const FOLLOW = {
+  collections: [['time'], 'a GC stops all threads, and is of no route, type or method'],
+  heap: [['time'], 'ranges of memory have no thread, route, type or method'],
+  survival: [['time'], 'ranges of memory have no thread, route, type or method'],
+  retained: [['type'], 'a dump is of one moment, and its objects have no thread, route or method'],
+  async: [[], 'tasks are summed over the whole recording'],
+  pool: [['time'], 'the pool is that of the process'],
+  counters: [['time'], 'a counter is of the process'],
+  modules: [[], 'a module is of the process'],
+  losses: [[], 'what is lost has no place'],
+};
+const setUpParts = () => {
+  for (const [id, [followed, why]] of Object.entries(FOLLOW)) {
+    const head = document.querySelector(`#${id} > h2`);
+    if (!head) continue;
+    const say = make('p', { class: 'note', role: 'status', hidden: '' });
+    head.after(say);
+    follows(selection => {
+      const rest = Object.keys(selection).filter(name => selection[name] !== null && !followed.includes(name));
+      say.hidden = !rest.length;
+      say.textContent = rest.length ? `Not of this ${rest.join(' and ')} alone: ${why}.` : '';
+    }, head.parentElement);
+  }
+};
+// A GC is chosen by its start: its time, and what was alive at its end.
+const setUpCollections = () => {
+  const table = /** @type {HTMLTableElement | null} */ (document.getElementById('collections-table'));
+  if (!table) return;
+  const [start, pause] = ['start s', 'pause'].map(name => headOf(table, name));
+  for (const row of table.tBodies[0].rows) {
+    const [from, length] = [value(row.cells[start]), value(row.cells[pause])];
+    if (from === null) continue;
+    const button = make('button', { type: 'button', class: 'choose', title: 'show the time of this GC, and what is alive at its end' }, row.cells[start].textContent);
+    row.cells[start].replaceChildren(button);
+    button.addEventListener('click', () => select({ time: [from, Math.min(from + Math.max(length ?? 0, 1), known.end)] }));
+  }
+};
+
 // Tables without rows of a kind leave out what is of another time, route or type.
 const setUpTables = () => {
   for (const table of document.querySelectorAll('table')) setUpTable(table);
-  const timed = every('tr[data-t]');
-  const texts = [['slowest-table', 'route'], ['retained-table', 'type']].flatMap(([id, head]) => {
-    const table = /** @type {HTMLTableElement | null} */ (document.getElementById(id));
-    const place = table ? headOf(table, head) : -1;
-    return place < 0 ? [] : [{ rows: [...table.tBodies[0].rows].map(row => ({ row, text: row.cells[place].textContent })), head }];
-  });
+  const texts = new Map([['slowest-table', 'route'], ['retained-table', 'type']]);
   const opened = /** @type {HTMLDetailsElement[]} */ (every('details.request'));
   setUpRequests(opened);
+  setUpCollections();
+  setUpParts();
+  for (const table of document.querySelectorAll('table')) {
+    const place = texts.has(table.id) ? headOf(table, texts.get(table.id)) : -1;
+    const rows = [...table.tBodies[0].rows].filter(row => row.dataset.t || place >= 0);
+    if (!rows.length) continue;
+    const named = rows.map(row => place < 0 ? null : row.cells[place].textContent);
+    follows(selection => {
+      const [from, to] = selection.time ?? [-Infinity, Infinity];
+      const wanted = place < 0 ? null : selection[texts.get(table.id)];
+      const hasIt = wanted !== null && named.includes(wanted);
+      rows.forEach((row, at) => {
+        row.classList.toggle('late', Number(row.dataset.t) < from || Number(row.dataset.t) >= to);
+        row.classList.toggle('gone', hasIt && named[at] !== wanted);
+        hide(row);
+      });
+    }, table.closest('.scroll'));
+  }
   follows(selection => {
     const [from, to] = selection.time ?? [-Infinity, Infinity];
-    for (const row of timed) { row.classList.toggle('late', Number(row.dataset.t) < from || Number(row.dataset.t) >= to); hide(row); }
-    for (const { rows, head } of texts) {
-      const wanted = selection[head];
-      const hasIt = wanted !== null && rows.some(({ text }) => text === wanted);
-      for (const { row, text } of rows) { row.classList.toggle('gone', hasIt && text !== wanted); hide(row); }
-    }
     for (const details of opened) {
       const isLate = Number(details.dataset.from) >= to || Number(details.dataset.to) <= from;
       details.hidden = isLate || selection.route !== null && known.routes.includes(selection.route) && details.dataset.route !== selection.route;
     }
-  });
+  }, opened[0]?.parentElement ?? null);
 };

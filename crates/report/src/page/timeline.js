@@ -47,7 +47,11 @@ const chartOfRows = figure => {
     if (!isPart) { part.setAttribute('d', ''); return; }
     const parts = rows.parts || PARTS;
     const sums = new Float64Array(parts);
-    eachShown(rows, rest, row => { const at = rows.parts ? rows.at[row] : Math.min(Math.floor(rows.at[row] * parts / known.end), parts - 1); sums[at] += amounts[row] || 0; });
+    // Without a time it is what the other panels show, too.
+    for (const row of shownRows(rows, selection.time ? rest : selection)) {
+      const at = rows.parts ? rows.at[row] : Math.min(Math.floor(rows.at[row] * parts / known.end), parts - 1);
+      sums[at] += amounts[row] || 0;
+    }
     // Longer parts than the chart has are spread over it.
     const scale = most * PARTS / parts;
     const width = 1000 / parts;
@@ -66,12 +70,12 @@ const setUpTimeline = () => {
   const say = make('span', { role: 'status' });
   const seen = () => chosen.time ? chosen.time.map(ns => ns / end) : [0, 1];
   // The charts are stretched, the lines of their areas are not.
+  let pixels = 1000;
   const unstretch = () => {
     const [from, to] = seen();
-    const pixels = document.querySelector('.plot')?.clientWidth || 1000;
     for (const pattern of document.querySelectorAll('pattern')) pattern.setAttribute('patternTransform', `scale(${(to - from) * 1000 / pixels} 1)`);
   };
-  new ResizeObserver(unstretch).observe(lanes);
+  new ResizeObserver(() => { pixels = document.querySelector('.plot')?.clientWidth || 1000; unstretch(); }).observe(lanes);
   const HINT = 'Drag over the charts to choose a time. Everything below follows.';
   say.textContent = HINT;
   let last = '';

@@ -96,10 +96,11 @@ const MAX_PARTS: usize = 1 << 16;
 /// Sums in the making.
 struct Sums<'a> {
     asked: &'a [Asked],
-    worked: Worked,
+    worked: &'a Worked,
     all: Vec<[u64; SHARES]>,
-    /// `None` where no one wants them.
-    parts: Option<Parts>,
+    /// The parts of the first requests, and how many these are.
+    parts: Parts,
+    parted: usize,
     /// Of a request and thread the last part on the processor.
     last_cpu: Map<(usize, u64), usize>,
 }
@@ -111,7 +112,10 @@ impl Sums<'_> {
         if let Some(sum) = self.all.get_mut(request).and_then(|sums| sums.get_mut(share as usize)) {
             *sum = sum.saturating_add(amount);
         }
-        let Some(parts) = &mut self.parts else { return };
+        if request >= self.parted {
+            return;
+        }
+        let parts = &mut self.parts;
         let From { thread_id, callsite, text } = from;
         if share == Share::Cpu {
             // Samples one behind the other are one part.
@@ -136,7 +140,8 @@ impl Sums<'_> {
     /// A time of a thread belongs to the requests that the thread works for at its start.
     fn add_time(&mut self, share: Share, thread: (u64, u64), from: i64, to: Option<i64>, callsite: u32) {
         let Some(to) = to else { return };
-        for place in self.worked.at(thread, from) {
+        let worked = self.worked;
+        for place in worked.at(thread, from) {
             let end = self.asked.get(place).map_or(0, |request| request.end_ns);
             let of = From { thread_id: Some(thread.1), callsite, text: "" };
             self.add(place, share, from, to.min(end).saturating_sub(from), of);
@@ -145,7 +150,8 @@ impl Sums<'_> {
 
     /// A sample of a thread that stands for a time from a moment on.
     fn add_sample(&mut self, thread: (u64, u64), ts_ns: i64, from: i64, ns: i64, callsite: u32) {
-        for place in self.worked.at(thread, ts_ns) {
+        let worked = self.worked;
+        for place in worked.at(thread, ts_ns) {
             self.add(place, Share::Cpu, from, ns, From { thread_id: Some(thread.1), callsite, text: "" });
         }
     }
@@ -159,31 +165,17 @@ struct From<'t> {
     text: &'t str,
 }
 
-/// The time that each of the requests spent. `server` reports those that came in: provider and name.
-pub fn spent(recording: &Recording<'_>, asked: &[Asked], server: Option<(&str, &str)>) -> Result<Vec<Spent>> {
-    Ok(read(recording, asked, server, None)?.0)
-}
-
-/// The same, with the parts that the sums are made of.
-pub fn parted(recording: &Recording<'_>, asked: &[Asked], server: Option<(&str, &str)>) -> Result<(Vec<Spent>, Parts)> {
-    let (spent, parts) = read(recording, asked, server, Some(Parts::default()))?;
-    let mut parts = parts.unwrap_or_default();
-    let sites = Sites::read(recording)?;
-    for part in &mut parts.all {
-        part.own_method = sites.own_method(part.callsite).map(str::to_owned);
-    }
-    Ok((spent, parts))
-}
-
-fn read(
+/// The time that each of the requests spent, by when threads worked for them, and the parts that the sums of the first ones are made of.
+/// `server` reports requests that came in: provider and name.
+pub fn spent(
     recording: &Recording<'_>,
     asked: &[Asked],
+    worked: &Worked,
     server: Option<(&str, &str)>,
-    parts: Option<Parts>,
-) -> Result<(Vec<Spent>, Option<Parts>)> {
-    let worked = Worked::read(recording, asked)?;
-    let last_cpu = Map::default();
-    let mut sums = Sums { asked, worked, all: vec![[0; SHARES]; asked.len()], parts, last_cpu };
+    parted: usize,
+) -> Result<(Vec<Spent>, Parts)> {
+    let (parts, last_cpu) = (Parts::default(), Map::default());
+    let mut sums = Sums { asked, worked, all: vec![[0; SHARES]; asked.len()], parts, parted, last_cpu };
     let known = metrics(recording)?;
     let is_recorded = |name: &str| {
         let is_known = |metric: &Metric| metric.value.is_some() || metric.missing == Some(Missing::Empty);
@@ -230,7 +222,14 @@ fn read(
         let await_ns = await_ns.filter(|_| request.is_server && request.activity.is_some());
         Spent { cpu_ns, wait_ns, lock_ns, query_ns, call_ns, await_ns, allocated }
     });
-    Ok((of.collect(), sums.parts))
+    let (of, mut parts) = (of.collect(), sums.parts);
+    if !parts.all.is_empty() {
+        let sites = Sites::read(recording)?;
+        for part in &mut parts.all {
+            part.own_method = sites.own_method(part.callsite).map(str::to_owned);
+        }
+    }
+    Ok((of, parts))
 }
 
 /// Whether the session asked for queries, so that none means 0.
@@ -260,7 +259,7 @@ fn sent(recording: &Recording<'_>, sums: &mut Sums<'_>) -> Result<bool> {
         let of = match kind {
             Kind::Query => Share::Query,
             Kind::Call(_) => Share::Call,
-            Kind::Other if sums.parts.is_some() => Share::Span,
+            Kind::Other if sums.parted > 0 => Share::Span,
             _ => return,
         };
         has_queries |= kind == Kind::Query;
@@ -277,7 +276,7 @@ fn sent(recording: &Recording<'_>, sums: &mut Sums<'_>) -> Result<bool> {
                 let amount = to.min(request.end_ns).saturating_sub(row.start_ts_ns);
                 let [start, end] = [row.start_fields, row.end_fields].map(Option::unwrap_or_default);
                 let text = match of {
-                    _ if sums.parts.is_none() => None,
+                    _ if place >= sums.parted => None,
                     Share::Query => query_text(start, end),
                     Share::Call => Some(route(start, end)).filter(|text| !text.is_empty()),
                     _ => None,

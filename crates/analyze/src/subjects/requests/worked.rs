@@ -6,7 +6,7 @@ use crate::prelude::*;
 pub(super) const MAX_TIMES: usize = 1 << 20;
 
 /// A request that is asked for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// Whether it came in.
     pub is_server: bool,
@@ -74,98 +74,28 @@ impl Spans {
     }
 }
 
-/// The times in which threads worked for requests.
+/// Times by process and thread.
 #[derive(Debug, Default)]
-pub struct Worked {
-    /// By process and thread.
-    of_threads: Map<(u64, u64), Spans>,
-    /// When each request began.
-    starts: Vec<i64>,
-    /// The path of the activity of each request.
-    pub(super) paths: Vec<Option<String>>,
-    /// Paths of activities that lie in requests, by id.
-    pub(super) inner: Map<String, String>,
+struct Threads {
+    of: Map<(u64, u64), Spans>,
+    count: usize,
 }
 
-impl Worked {
-    /// When threads worked for these requests. A request without an activity has the thread that began and ended it.
-    pub fn read(recording: &Recording<'_>, asked: &[Asked]) -> Result<Worked> {
-        let mut worked = Worked {
-            paths: vec![None; asked.len()],
-            starts: asked.iter().map(|request| request.start_ns).collect(),
-            ..Worked::default()
-        };
-        let mut by_id: Map<(u64, &str), Spans> = Map::default();
-        for (place, request) in asked.iter().enumerate() {
-            let span = (request.start_ns, request.end_ns, place);
-            match &request.activity {
-                Some(id) => by_id.entry((request.process, id)).or_default().all.push(span),
-                None if request.is_of_thread => worked.add((request.process, request.thread), span),
-                None => {}
-            }
+impl Threads {
+    /// Adds a time, if there is room.
+    fn add(&mut self, thread: (u64, u64), span: (i64, i64, usize)) -> bool {
+        let has_room = self.count < MAX_TIMES;
+        if has_room {
+            self.count += 1;
+            self.of.entry(thread).or_default().all.push(span);
         }
-        by_id.values_mut().for_each(Spans::finish);
-        // The first request of an id gets the path of the id, and then the others.
-        recording.each_recorded::<Stretch<'_>>(|row| {
-            let of_id = row.activity_id.and_then(|id| by_id.get(&(row.process_id, id)));
-            let first = of_id.and_then(|spans| spans.all.first()).map(|(_, _, place)| *place);
-            if let Some(path) = first.and_then(|first| worked.paths.get_mut(first)).filter(|path| path.is_none()) {
-                *path = row.activity_path.filter(|path| !path.is_empty()).map(str::to_owned);
-            }
-        })?;
-        for spans in by_id.values() {
-            let first = spans.all.first().and_then(|(_, _, first)| worked.paths.get(*first)).cloned().flatten();
-            for (_, _, place) in &spans.all {
-                if let Some(path) = worked.paths.get_mut(*place) {
-                    path.clone_from(&first);
-                }
-            }
-        }
-        let mut by_path: Map<(u64, &str), Spans> = Map::default();
-        let paths = std::mem::take(&mut worked.paths);
-        for (place, (request, path)) in asked.iter().zip(&paths).enumerate() {
-            if let Some(path) = path {
-                let spans = by_path.entry((request.process, path)).or_default();
-                spans.all.push((request.start_ns, request.end_ns, place));
-            }
-        }
-        by_path.values_mut().for_each(Spans::finish);
-        let (mut kept, mut places) = (0, Vec::new());
-        recording.each_recorded::<Stretch<'_>>(|row| {
-            let (from, to, process) = (row.start_ts_ns, row.end_ts_ns, row.process_id);
-            let of_id = row.activity_id.and_then(|id| by_id.get(&(process, id)));
-            let of_path =
-                row.activity_path.into_iter().flat_map(outers).filter_map(|path| by_path.get(&(process, path)));
-            places.clear();
-            places.extend(of_id.into_iter().chain(of_path).flat_map(|spans| spans.before(to, from)));
-            places.sort_unstable();
-            places.dedup();
-            for (start_ns, end_ns, place) in places.iter().filter(|(_, end_ns, _)| from <= *end_ns) {
-                if kept >= MAX_TIMES {
-                    break;
-                }
-                kept += 1;
-                worked.add((process, row.thread_id), (from.max(*start_ns), to.min(*end_ns), *place));
-                if let Some((id, path)) = row.activity_id.zip(row.activity_path)
-                    && !worked.inner.contains_key(id)
-                {
-                    worked.inner.insert(id.to_owned(), path.to_owned());
-                }
-            }
-        })?;
-        worked.paths = paths;
-        worked.of_threads.values_mut().for_each(Spans::finish);
-        Ok(worked)
-    }
-
-    fn add(&mut self, thread: (u64, u64), span: (i64, i64, usize)) {
-        self.of_threads.entry(thread).or_default().all.push(span);
+        has_room
     }
 
     /// The requests that a thread worked for at a moment, by their places.
-    pub fn at(&self, thread: (u64, u64), ts_ns: i64) -> Vec<usize> {
+    fn at(&self, thread: (u64, u64), ts_ns: i64) -> Vec<usize> {
         let (mut seen, mut found) = (Vec::new(), Vec::new());
-        let Some(spans) = self.of_threads.get(&thread) else { return found };
+        let Some(spans) = self.of.get(&thread) else { return found };
         for (_, to, place) in spans.before(ts_ns, ts_ns) {
             // The last time of a request that had begun says whether the thread still works for it.
             if !seen.contains(&place) {
@@ -176,10 +106,110 @@ impl Worked {
         found.sort_unstable();
         found
     }
+}
 
-    /// Of these requests the one that began last, which lies in the others.
+/// The times in which threads worked for requests: for those that are asked for, and for others that are only told apart.
+#[derive(Debug, Default)]
+pub struct Worked {
+    asked: Threads,
+    others: Threads,
+    /// When each of the others began.
+    starts: Vec<i64>,
+    /// The path of the activity of each request that is asked for.
+    pub(super) paths: Vec<Option<String>>,
+    /// Paths of activities that lie in these, by id.
+    pub(super) inner: Map<String, String>,
+}
+
+impl Worked {
+    /// When threads worked for these requests, and for others. A request without an activity has the thread that began and ended it.
+    pub fn read(recording: &Recording<'_>, asked: &[Asked], others: &[Asked]) -> Result<Worked> {
+        let starts = others.iter().map(|request| request.start_ns).collect();
+        let mut worked = Worked { starts, ..Worked::default() };
+        let all = || asked.iter().chain(others).enumerate();
+        // Others come behind those that are asked for.
+        let (close, count) = (asked.len(), asked.len() + others.len());
+        let mut paths: Vec<Option<String>> = vec![None; count];
+        let mut by_id: Map<(u64, &str), Spans> = Map::default();
+        for (place, request) in all() {
+            let span = (request.start_ns, request.end_ns, place);
+            match &request.activity {
+                Some(id) => by_id.entry((request.process, id)).or_default().all.push(span),
+                None if request.is_of_thread => {
+                    worked.add(close, (request.process, request.thread), span);
+                }
+                None => {}
+            }
+        }
+        by_id.values_mut().for_each(Spans::finish);
+        // The first request of an id gets the path of the id, and then the others.
+        recording.each_recorded::<Stretch<'_>>(|row| {
+            let of_id = row.activity_id.and_then(|id| by_id.get(&(row.process_id, id)));
+            let first = of_id.and_then(|spans| spans.all.first()).map(|(_, _, place)| *place);
+            if let Some(path) = first.and_then(|first| paths.get_mut(first)).filter(|path| path.is_none()) {
+                *path = row.activity_path.filter(|path| !path.is_empty()).map(str::to_owned);
+            }
+        })?;
+        for spans in by_id.values() {
+            let first = spans.all.first().and_then(|(_, _, first)| paths.get(*first)).cloned().flatten();
+            for (_, _, place) in &spans.all {
+                if let Some(path) = paths.get_mut(*place) {
+                    path.clone_from(&first);
+                }
+            }
+        }
+        let mut by_path: Map<(u64, &str), Spans> = Map::default();
+        for ((place, request), path) in all().zip(&paths) {
+            if let Some(path) = path {
+                let spans = by_path.entry((request.process, path)).or_default();
+                spans.all.push((request.start_ns, request.end_ns, place));
+            }
+        }
+        by_path.values_mut().for_each(Spans::finish);
+        let mut places = Vec::new();
+        recording.each_recorded::<Stretch<'_>>(|row| {
+            let (from, to, process) = (row.start_ts_ns, row.end_ts_ns, row.process_id);
+            let of_id = row.activity_id.and_then(|id| by_id.get(&(process, id)));
+            let of_path =
+                row.activity_path.into_iter().flat_map(outers).filter_map(|path| by_path.get(&(process, path)));
+            places.clear();
+            places.extend(of_id.into_iter().chain(of_path).flat_map(|spans| spans.before(to, from)));
+            places.sort_unstable();
+            places.dedup();
+            for (start_ns, end_ns, place) in places.iter().filter(|(_, end_ns, _)| from <= *end_ns) {
+                let span = (from.max(*start_ns), to.min(*end_ns), *place);
+                if worked.add(close, (process, row.thread_id), span)
+                    && *place < close
+                    && let Some((id, path)) = row.activity_id.zip(row.activity_path)
+                    && !worked.inner.contains_key(id)
+                {
+                    worked.inner.insert(id.to_owned(), path.to_owned());
+                }
+            }
+        })?;
+        paths.truncate(close);
+        worked.paths = paths;
+        [&mut worked.asked, &mut worked.others].into_iter().for_each(|of| of.of.values_mut().for_each(Spans::finish));
+        Ok(worked)
+    }
+
+    /// Adds a time of one of the requests that are asked for, of which there are `close`, or of one behind them.
+    fn add(&mut self, close: usize, thread: (u64, u64), (from, to, place): (i64, i64, usize)) -> bool {
+        match place.checked_sub(close) {
+            None => self.asked.add(thread, (from, to, place)),
+            Some(other) => self.others.add(thread, (from, to, other)),
+        }
+    }
+
+    /// The requests that are asked for and that a thread worked for at a moment, by their places.
+    pub fn at(&self, thread: (u64, u64), ts_ns: i64) -> Vec<usize> {
+        self.asked.at(thread, ts_ns)
+    }
+
+    /// Of the others that a thread worked for at a moment the one that began last, which lies in the rest of them.
     pub fn innermost(&self, thread: (u64, u64), ts_ns: i64) -> Option<usize> {
-        self.at(thread, ts_ns).into_iter().max_by_key(|place| (self.starts.get(*place).copied(), *place))
+        let places = self.others.at(thread, ts_ns).into_iter();
+        places.max_by_key(|place| (self.starts.get(*place).copied(), *place))
     }
 }
 
@@ -197,9 +227,11 @@ mod tests {
     fn a_moment_belongs_to_the_requests_that_its_thread_works_for() {
         let mut worked = Worked { starts: vec![10, 15], ..Worked::default() };
         for (place, (from, to)) in [(0, (10, 20)), (0, (30, 40)), (1, (15, 35))] {
-            worked.add((1, 7), (from, to, place));
+            // Asked for, and once more as one of the others.
+            worked.add(2, (1, 7), (from, to, place));
+            worked.add(2, (1, 7), (from, to, place + 2));
         }
-        worked.of_threads.values_mut().for_each(Spans::finish);
+        [&mut worked.asked, &mut worked.others].into_iter().for_each(|of| of.of.values_mut().for_each(Spans::finish));
         let at = |thread: u64, ts_ns: i64| worked.at((1, thread), ts_ns);
         assert_eq!((at(7, 9), at(7, 10), at(7, 16), at(7, 20)), (vec![], vec![0], vec![0, 1], vec![1]));
         assert_eq!((at(7, 30), at(7, 40), at(8, 16)), (vec![0, 1], vec![], vec![]));
