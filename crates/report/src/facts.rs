@@ -203,7 +203,7 @@ pub(crate) fn findings(
     if found.is_empty() {
         return Ok(None);
     }
-    let (mut evidence_of, mut lines, mut with_rows) = (Evidence::of(recording)?, Lines::of(recording)?, 0);
+    let (evidence_of, mut lines, mut with_rows) = (Evidence::of(recording)?, Lines::of(recording)?, 0);
     let is_open = |finding: &Finding| finding.verdict >= Verdict::Info;
     let (open, rest): (Vec<Finding>, Vec<Finding>) = found.into_iter().partition(is_open);
     let mut list = |findings: &[Finding]| -> Result<String> {
@@ -287,8 +287,8 @@ pub(crate) fn findings(
     Ok(Some(out))
 }
 
-/// Figures that stand at the top, where they are recorded.
-const FIRST: [&str; 9] = [
+/// Figures that stand first where they are recorded, and how many of them are tiles on the page of one recording.
+pub(crate) const FIRST: [&str; 12] = [
     "gc.pause.max",
     "gc.pause.p99",
     "gc.pause.share",
@@ -298,7 +298,11 @@ const FIRST: [&str; 9] = [
     "exception.count",
     "contention.duration",
     "request.server.p99",
+    "request.server.p50",
+    "allocation.bytes",
+    "lost.events",
 ];
+const TILES: usize = 9;
 
 /// The title of a metric; the name of one that this version does not have.
 pub(crate) fn metric_title(name: &str) -> &str {
@@ -327,7 +331,7 @@ pub(crate) fn figures(recording: &Recording<'_>) -> Result<Option<String>> {
     let definition = |name: &str| definition_of(name).ok().flatten();
     let unit = |name: &str| definition(name).map_or("", |definition| definition.unit.as_str());
     let mut tiles = String::new();
-    for name in FIRST {
+    for name in FIRST.into_iter().take(TILES) {
         // Of several processes a share is more than all, which says nothing.
         let has_meaning = |value: f64| unit(name) != "share" || value <= 1.0;
         let found = recorded.iter().find(|(metric, value)| metric.name == name && has_meaning(*value));

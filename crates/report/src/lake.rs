@@ -11,7 +11,7 @@ use tracequet_analyze::present::{Amount, Unit, cut};
 use tracequet_dataset::read::Dataset;
 
 use crate::document::{Parts, document};
-use crate::facts::{metric_title, title};
+use crate::facts::{FIRST, metric_title, title};
 use crate::page::{page_with, verdict_lines};
 use crate::prelude::*;
 use crate::timeline::{BAND, Line, lines};
@@ -22,22 +22,6 @@ const MAX_RECORDINGS: usize = 1000;
 const MAX_CHARTS: usize = 40;
 const MAX_ROWS: usize = 200;
 const MAX_LABELS: usize = 6;
-
-/// Figures that stand first.
-const FIRST: [&str; 12] = [
-    "gc.pause.max",
-    "gc.pause.p99",
-    "gc.pause.share",
-    "gc.count",
-    "heap.size.max",
-    "allocation.rate",
-    "allocation.bytes",
-    "request.server.p50",
-    "request.server.p99",
-    "exception.count",
-    "contention.duration",
-    "lost.events",
-];
 
 /// The page of one recording of a dataset, or of all its recordings when it has several and no key is given; with a text at its top,
 /// and the heap dump that its conversion kept. `input` is where the dataset is.

@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 40;
 /// What is asked for.
 #[derive(Debug)]
 pub(super) struct Query {
-    /// Expressions and their names; empty of all columns.
+    /// Expressions and their names.
     pub(super) items: Vec<(Expr, String)>,
     pub(super) sources: Vec<Source>,
     pub(super) only: Option<Expr>,
@@ -19,7 +19,7 @@ pub(super) struct Query {
     pub(super) limit: usize,
 }
 
-/// A table or view with its name in the query.
+/// A table with its name in the query.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) table: String,
@@ -39,8 +39,8 @@ pub(super) enum Expr {
     Is(Value),
     Not(Box<Expr>),
     Two(Box<Expr>, Operator, Box<Expr>),
-    /// A function or a sum, of rows for which a condition holds.
-    Call(String, Vec<Expr>, Option<Box<Expr>>),
+    /// A function or a sum.
+    Call(String, Vec<Expr>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -171,7 +171,7 @@ impl Parser {
 
     fn query(&mut self) -> Option<Query> {
         self.must("SELECT")?;
-        let items = if self.takes("*") { Vec::new() } else { self.list(Parser::item)? };
+        let items = self.list(Parser::item)?;
         self.must("FROM")?;
         let mut sources = vec![self.source(false)?];
         loop {
@@ -257,10 +257,6 @@ impl Parser {
         let left = self.sum()?;
         let found = if self.takes("IS") {
             let is_not = self.takes("NOT");
-            if self.takes("DISTINCT FROM") {
-                let differs = two(left, Operator::Differs, self.sum()?);
-                return Some(if is_not { Expr::Not(Box::new(differs)) } else { differs });
-            }
             self.must("NULL")?;
             let is_known = two(left, Operator::Differs, Expr::Is(Value::Null));
             return Some(if is_not { is_known } else { Expr::Not(Box::new(is_known)) });
@@ -281,11 +277,6 @@ impl Parser {
                 self.must(")")?;
                 let equal = values.into_iter().map(|value| two(left.clone(), Operator::Equal, value));
                 equal.reduce(|all, one| two(all, Operator::Or, one))?
-            }
-            _ if self.takes("BETWEEN") => {
-                let low = two(left.clone(), Operator::AtLeast, self.sum()?);
-                self.must("AND")?;
-                two(low, Operator::And, two(left, Operator::AtMost, self.sum()?))
             }
             (false, _) => return Some(left),
             (true, _) => return None,
@@ -336,15 +327,7 @@ impl Parser {
             false => self.list(Parser::expression)?,
         };
         self.must(")")?;
-        let only = match self.takes("FILTER (") {
-            true => {
-                let only = self.expression()?;
-                self.must(")")?;
-                Some(Box::new(only))
-            }
-            false => None,
-        };
-        Some(Expr::Call(name, of, only))
+        Some(Expr::Call(name, of))
     }
 }
 

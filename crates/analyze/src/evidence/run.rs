@@ -1,101 +1,22 @@
 //! Runs a query over the tables of a recording.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
 use tracequet_dataset::error::Result;
 use tracequet_dataset::read::arrow_array::RecordBatch;
 use tracequet_dataset::read::{Column, Recording};
 use tracequet_trace::map::Map;
 
-use super::parse::{Expr, Operator, Query, Source, query};
+use super::parse::{Expr, Operator, Query, Source};
 use super::value::Value;
-use crate::subjects::allocations::{SOURCES, best};
-use crate::subjects::waits::OF_LOCKS;
+use crate::subjects::sites::Sites;
 
 /// Rows of a table that are looked at, rows that are held, and groups. A page has no time for more.
 const MOST_ROWS: u64 = 1 << 19;
 const MOST_HELD: usize = 1 << 20;
 
-/// Callers that are looked for outside of the code of locks.
-const MOST_DEPTH: usize = 64;
-
-/// Views that queries of rules ask, with the columns that they ask for. `{counted}` stands for the samples of allocations that count,
-/// `{last}` for the time of the last allocation that was followed.
-const VIEWS: [(&str, &str); 11] = [
-    (
-        "own",
-        "SELECT c.callsite_id, f.written_name AS own_method FROM callsite c JOIN frame f ON f.frame_id = c.frame_id",
-    ),
-    (
-        "site",
-        "SELECT c.callsite_id, f.name, o.own_method FROM callsite c JOIN frame f ON f.frame_id = c.frame_id \
-         LEFT JOIN own o ON o.callsite_id = c.own_callsite_id",
-    ),
-    ("types", "SELECT process_id, type_id, nullif(max(name), '') AS name FROM type GROUP BY ALL"),
-    (
-        "waits_by_site",
-        "SELECT w.process_id, s.own_method, w.source, count(*) AS how_often, sum(w.duration_ns) / 1e6 AS total_ms, \
-         max(w.duration_ns) / 1e6 AS longest_ms FROM wait w LEFT JOIN site s ON s.callsite_id = w.callsite_id GROUP BY ALL",
-    ),
-    (
-        "contention_by_site",
-        "SELECT w.process_id, m.name AS method, s.own_method, w.kind, count(*) AS how_often, sum(w.duration_ns) / 1e6 AS total_ms, \
-         max(w.duration_ns) / 1e6 AS longest_ms, count(DISTINCT w.thread_id) AS threads FROM contention w \
-         LEFT JOIN outside_of_locks m ON m.callsite_id = w.callsite_id LEFT JOIN site s ON s.callsite_id = w.callsite_id GROUP BY ALL",
-    ),
-    (
-        "cpu_by_site",
-        "SELECT c.process_id, s.name AS method, s.own_method, \
-         coalesce(sum(c.sample_count) FILTER (c.kind IS DISTINCT FROM 'external'), 0) AS samples, \
-         coalesce(sum(c.sample_count) FILTER (c.kind = 'external'), 0) AS external_samples FROM cpu_sample c \
-         JOIN site s ON s.callsite_id = c.callsite_id WHERE c.kind IS DISTINCT FROM 'idle' GROUP BY ALL",
-    ),
-    (
-        "allocation_by_site",
-        "SELECT a.process_id, s.name AS method, s.own_method, coalesce(nullif(a.type_name, ''), t.name) AS type_name, \
-         count(*) AS sample_count, sum(a.allocation_bytes) AS allocation_bytes FROM allocation a \
-         JOIN site s ON s.callsite_id = a.callsite_id LEFT JOIN types t ON t.process_id = a.process_id AND t.type_id = a.type_id \
-         WHERE {counted} GROUP BY ALL",
-    ),
-    (
-        "lifetimes_by_site",
-        "SELECT l.process_id, s.name AS method, s.own_method, t.name AS type_name, \
-         coalesce(sum(l.allocation_bytes) FILTER (l.highest_generation = 2), 0) AS promoted_bytes, \
-         coalesce(sum(l.allocation_bytes) FILTER (l.fate = 'dead' AND l.generation_at_end BETWEEN 2 AND 4), 0) AS died_old_bytes \
-         FROM allocation_lifetime l LEFT JOIN site s ON s.callsite_id = l.callsite_id \
-         LEFT JOIN types t ON t.process_id = l.process_id AND t.type_id = l.type_id GROUP BY ALL",
-    ),
-    (
-        "live_by_site",
-        "SELECT l.process_id, s.name AS method, t.name AS type_name, sum(l.allocation_bytes) AS alive_bytes, \
-         coalesce(sum(l.allocation_bytes) FILTER (l.ts_ns * 5 < {last}), 0) AS first_fifth_bytes, \
-         coalesce(sum(l.allocation_bytes) FILTER (l.ts_ns * 5 >= {last} AND l.ts_ns * 5 < 2 * {last}), 0) AS second_fifth_bytes, \
-         coalesce(sum(l.allocation_bytes) FILTER (l.ts_ns * 5 >= 2 * {last} AND l.ts_ns * 5 < 3 * {last}), 0) AS third_fifth_bytes, \
-         coalesce(sum(l.allocation_bytes) FILTER (l.ts_ns * 5 >= 3 * {last} AND l.ts_ns * 5 < 4 * {last}), 0) AS fourth_fifth_bytes, \
-         coalesce(sum(l.allocation_bytes) FILTER (l.ts_ns * 5 >= 4 * {last}), 0) AS last_fifth_bytes \
-         FROM allocation_lifetime l LEFT JOIN site s ON s.callsite_id = l.callsite_id \
-         LEFT JOIN types t ON t.process_id = l.process_id AND t.type_id = l.type_id WHERE l.fate = 'alive' GROUP BY ALL",
-    ),
-    (
-        "jit",
-        "SELECT m.process_id, concat_ws('.', nullif(m.namespace, ''), m.name) AS method, s.own_method, m.tier, \
-         m.duration_ns / 1e6 AS jit_ms FROM method_compilation m LEFT JOIN site s ON s.callsite_id = m.callsite_id WHERE m.kind = 'jit'",
-    ),
-    (
-        "losses",
-        "SELECT severity, code, sum(count) AS how_often, min(byte_offset) AS first_at, any_value(message) AS for_example \
-         FROM diagnostic WHERE severity <> 'info' GROUP BY ALL",
-    ),
-];
-
-/// A view that is no query.
-const OUTSIDE_OF_LOCKS: &str = "outside_of_locks";
-
-/// The view of a name. `None` of a table.
-fn view_of(name: &str) -> Option<&'static str> {
-    VIEWS.iter().map(|(view, _)| *view).chain([OUTSIDE_OF_LOCKS]).find(|view| *view == name)
-}
+/// The one view that tables are joined with: the own method of each call site.
+const SITE: &str = "site";
 
 /// Names of columns, and rows.
 #[derive(Debug, Default)]
@@ -108,69 +29,23 @@ tracequet_dataset::row! {
     struct Trace of trace { start_ts }
 }
 
-tracequet_dataset::row! {
-    struct Followed of allocation_lifetime { ts_ns }
-}
-
-tracequet_dataset::row! {
-    struct Callsite of callsite { callsite_id, parent_callsite_id, frame_id }
-}
-
-tracequet_dataset::row! {
-    struct Frame of frame { frame_id, name }
-}
-
-/// A recording that is asked. A view is made once.
+/// A recording that is asked.
 pub(super) struct Asked<'r> {
     recording: &'r Recording<'r>,
     /// How far into a second of the clock the recording began.
     offset_ns: i64,
-    views: Map<&'static str, Option<Rc<Rows>>>,
 }
 
 impl<'r> Asked<'r> {
     pub(super) fn of(recording: &'r Recording<'r>) -> Result<Asked<'r>> {
-        let mut asked = Asked { recording, offset_ns: 0, views: Map::default() };
+        let mut asked = Asked { recording, offset_ns: 0 };
         recording.each_recorded::<Trace<'_>>(|row| asked.offset_ns = row.start_ts.rem_euclid(1_000_000) * 1000)?;
         Ok(asked)
     }
 
-    /// The rows of a view, by a name from [`view_of`]. `None` where it cannot be made.
-    fn view(&mut self, name: &'static str) -> Result<Option<Rc<Rows>>> {
-        if !self.views.contains_key(name) {
-            let known = VIEWS.iter().find(|(view, _)| *view == name);
-            let filled = |(_, sql): &(&str, &str)| -> Result<String> {
-                // Both read a table, so that they are only made where they are asked for.
-                if sql.contains("{counted}") {
-                    return Ok(sql.replace("{counted}", &self.counted()));
-                }
-                if sql.contains("{last}") {
-                    return Ok(sql.replace("{last}", &self.last()?.to_string()));
-                }
-                Ok((*sql).to_owned())
-            };
-            let rows = match known.map(filled).transpose()? {
-                _ if name == OUTSIDE_OF_LOCKS => Some(outside_of_locks(self.recording)?),
-                Some(sql) => query(&sql).map(|query| self.run(&query)).transpose()?.flatten(),
-                None => None,
-            };
-            self.views.insert(name, rows.map(Rc::new));
-        }
-        Ok(self.views.get(name).cloned().flatten())
-    }
-
     /// The rows of a query, in their order. `None` where it asks for what is not known here, or for too much.
-    pub(super) fn run(&mut self, query: &Query) -> Result<Option<Rows>> {
+    pub(super) fn run(&self, query: &Query) -> Result<Option<Rows>> {
         let Some((first, joined)) = query.sources.split_first() else { return Ok(None) };
-        if query.items.is_empty() {
-            let is_view_alone = joined.is_empty() && query.order.is_empty();
-            let Some(name) = view_of(&first.table).filter(|_| is_view_alone) else { return Ok(None) };
-            let first = |rows: Rc<Rows>| Rows {
-                names: rows.names.clone(),
-                rows: rows.rows.iter().take(query.limit).cloned().collect(),
-            };
-            return Ok(self.view(name)?.map(first));
-        }
         // An order by a column of the answer is one by its expression.
         let of_item = |expression: &Expr| match expression {
             Expr::Column(name) => {
@@ -257,15 +132,11 @@ impl<'r> Asked<'r> {
         Ok(Some(Rows { names: query.items.iter().map(|(_, name)| name.clone()).collect(), rows }))
     }
 
-    /// Calls `take` with columns of each row of a table or view, until it does not go on. Returns whether all were taken.
-    fn scan(&mut self, source: &Source, columns: &[String], take: &mut dyn FnMut(Vec<Value>) -> bool) -> Result<bool> {
+    /// Calls `take` with columns of each row of a table, until it does not go on. Returns whether all were taken.
+    fn scan(&self, source: &Source, columns: &[String], take: &mut dyn FnMut(Vec<Value>) -> bool) -> Result<bool> {
         let name = source.table.as_str();
-        if let Some(view) = view_of(name) {
-            let Some(view) = self.view(view)? else { return Ok(false) };
-            let places = columns.iter().map(|column| view.names.iter().position(|name| name == column));
-            let Some(places) = places.collect::<Option<Vec<usize>>>() else { return Ok(false) };
-            let row = |row: &Vec<Value>| places.iter().filter_map(|place| row.get(*place).cloned()).collect();
-            return Ok(view.rows.iter().all(|of_view| take(row(of_view))));
+        if name == SITE {
+            return self.sites(columns, take);
         }
         let Some(table) = self.recording.table(name).ok().filter(|_| self.is_small(name)) else { return Ok(false) };
         // A time is read as it is exact.
@@ -286,23 +157,22 @@ impl<'r> Asked<'r> {
         Ok(true)
     }
 
-    /// When the last object was allocated that was followed.
-    fn last(&self) -> Result<i64> {
-        let mut last = 1;
-        self.recording.each_recorded::<Followed<'_>>(|row| last = row.ts_ns.max(last))?;
-        Ok(last)
-    }
-
     fn is_small(&self, table: &str) -> bool {
         self.recording.tables().any(|known| known.name == table && known.rows <= MOST_ROWS)
     }
 
-    /// The condition of samples of allocations that count.
-    fn counted(&self) -> String {
-        let best = best(self.recording).ok().flatten().filter(|_| self.is_small("allocation"));
-        let counts = SOURCES.iter().filter(|(_, rank)| Some(*rank) == best);
-        let words: Vec<String> = counts.map(|(word, _)| format!("'{word}'")).collect();
-        if words.is_empty() { "a.source IS NULL".to_owned() } else { format!("a.source IN ({})", words.join(", ")) }
+    /// The rows of [`SITE`].
+    fn sites(&self, columns: &[String], take: &mut dyn FnMut(Vec<Value>) -> bool) -> Result<bool> {
+        let is_known = |column: &String| ["callsite_id", "own_method"].contains(&column.as_str());
+        if !self.is_small("callsite") || !columns.iter().all(is_known) {
+            return Ok(false);
+        }
+        let sites = Sites::read(self.recording)?;
+        let value = |site: u32, column: &String| match column.as_str() {
+            "callsite_id" => Value::Number(f64::from(site)),
+            _ => sites.own_method(site).map_or(Value::Null, Value::text),
+        };
+        Ok(sites.ids().all(|site| take(columns.iter().map(|column| value(site, column)).collect())))
     }
 }
 
@@ -354,11 +224,11 @@ fn columns(expression: &Expr, found: &mut BTreeSet<String>) {
         Expr::At(_) | Expr::Is(_) => {}
         Expr::Not(of) => columns(of, found),
         Expr::Two(left, _, right) => [left, right].into_iter().for_each(|side| columns(side, found)),
-        Expr::Call(_, of, only) => of.iter().chain(only.as_deref()).for_each(|part| columns(part, found)),
+        Expr::Call(_, of) => of.iter().for_each(|part| columns(part, found)),
     }
 }
 
-const SUMS: [&str; 6] = ["sum", "count", "count distinct", "max", "min", "any_value"];
+const SUMS: [&str; 5] = ["sum", "count", "count distinct", "max", "min"];
 
 /// The expression over places of a row. `None` where it has a column or a function that is not known.
 fn resolved(expression: &Expr, known: &[String], offset_ns: i64) -> Option<Expr> {
@@ -368,18 +238,14 @@ fn resolved(expression: &Expr, known: &[String], offset_ns: i64) -> Option<Expr>
         Expr::At(_) | Expr::Is(_) => expression.clone(),
         Expr::Not(inner) => Expr::Not(Box::new(of(inner)?)),
         Expr::Two(left, operator, right) => Expr::Two(Box::new(of(left)?), *operator, Box::new(of(right)?)),
-        Expr::Call(name, parts, only) => {
+        Expr::Call(name, parts) => {
             let mut parts: Vec<Expr> = parts.iter().map(of).collect::<Option<_>>()?;
             if name == "date_trunc" && parts.first() == Some(&Expr::Is(Value::text("second"))) {
                 parts.push(Expr::Is(Value::Number(offset_ns as f64)));
-            } else if !SUMS.contains(&name.as_str()) && !["coalesce", "nullif", "concat_ws"].contains(&name.as_str()) {
+            } else if !SUMS.contains(&name.as_str()) {
                 return None;
             }
-            let only = match only {
-                Some(only) => Some(Box::new(of(only)?)),
-                None => None,
-            };
-            Expr::Call(name.clone(), parts, only)
+            Expr::Call(name.clone(), parts)
         }
     })
 }
@@ -395,27 +261,13 @@ fn value(expression: &Expr, row: &[Value]) -> Value {
             of => Value::flag(!of.holds()),
         },
         Expr::Two(left, operator, right) => of_two(&value(left, row), *operator, || value(right, row)),
-        Expr::Call(name, of, _) => {
-            let mut of = of.iter().map(|part| value(part, row));
-            match name.as_str() {
-                "coalesce" => of.find(|value| !value.is_null()).unwrap_or(Value::Null),
-                "nullif" => {
-                    let first = of.next().unwrap_or(Value::Null);
-                    if of.next().as_ref() == Some(&first) { Value::Null } else { first }
-                }
-                "concat_ws" => {
-                    let between = of.next().unwrap_or(Value::Null);
-                    let texts: Vec<Value> = of.filter(|value| !value.is_null()).collect();
-                    let texts: Vec<&str> = texts.iter().filter_map(Value::as_text).collect();
-                    Value::text(&texts.join(between.as_text().unwrap_or_default()))
-                }
-                // A second of the clock.
-                _ => match (of.nth(1).and_then(|at| at.number()), of.next().and_then(|offset| offset.number())) {
-                    (Some(at), Some(offset)) => Value::Number(((at + offset) / 1e9).floor() * 1e9 - offset),
-                    _ => Value::Null,
-                },
+        // A second of the clock: the other functions are sums.
+        Expr::Call(_, of) => match (of.get(1).map(|at| value(at, row)), of.get(2).map(|offset| value(offset, row))) {
+            (Some(Value::Number(at)), Some(Value::Number(offset))) => {
+                Value::Number(((at + offset) / 1e9).floor() * 1e9 - offset)
             }
-        }
+            _ => Value::Null,
+        },
     }
 }
 
@@ -532,7 +384,7 @@ struct Answer {
     /// Of each column an expression over the keys, and behind them the sums.
     outputs: Vec<Expr>,
     keys: Vec<Expr>,
-    sums: Vec<(String, Option<Expr>, Option<Expr>)>,
+    sums: Vec<(String, Option<Expr>)>,
     is_grouped: bool,
     groups: Map<Vec<Value>, Vec<Sum>>,
     rows: Vec<Vec<Value>>,
@@ -568,12 +420,9 @@ impl Answer {
     /// The expression with places of sums for what they are made of.
     fn of_sums(&mut self, expression: Expr, keys: usize) -> Expr {
         match expression {
-            Expr::Call(name, of, only) if SUMS.contains(&name.as_str()) => {
-                self.sums.push((name, of.into_iter().next(), only.map(|only| *only)));
+            Expr::Call(name, of) if SUMS.contains(&name.as_str()) => {
+                self.sums.push((name, of.into_iter().next()));
                 Expr::At(keys + self.sums.len() - 1)
-            }
-            Expr::Call(name, of, only) => {
-                Expr::Call(name, of.into_iter().map(|part| self.of_sums(part, keys)).collect(), only)
             }
             Expr::Two(left, operator, right) => {
                 Expr::Two(Box::new(self.of_sums(*left, keys)), operator, Box::new(self.of_sums(*right, keys)))
@@ -590,10 +439,8 @@ impl Answer {
         }
         let key: Vec<Value> = self.keys.iter().map(|key| value(key, row)).collect();
         let sums = self.groups.entry(key).or_insert_with(|| vec![Sum::default(); self.sums.len()]);
-        for (sum, (name, of, only)) in sums.iter_mut().zip(&self.sums) {
-            if only.as_ref().is_none_or(|only| value(only, row).holds()) {
-                sum.add(name, of.as_ref().map_or(Value::flag(true), |of| value(of, row)));
-            }
+        for (sum, (name, of)) in sums.iter_mut().zip(&self.sums) {
+            sum.add(name, of.as_ref().map_or(Value::flag(true), |of| value(of, row)));
         }
         self.groups.len() < MOST_HELD
     }
@@ -604,7 +451,7 @@ impl Answer {
             return rows;
         }
         let row = |(key, of_key): (Vec<Value>, Vec<Sum>)| {
-            let sums = of_key.iter().zip(&sums).map(|(sum, (name, ..))| sum.finish(name));
+            let sums = of_key.iter().zip(&sums).map(|(sum, (name, _))| sum.finish(name));
             let all: Vec<Value> = key.into_iter().chain(sums).collect();
             outputs.iter().map(|output| value(output, &all)).collect()
         };
@@ -617,7 +464,7 @@ impl Answer {
 
 fn has_sum(expression: &Expr) -> bool {
     match expression {
-        Expr::Call(name, of, _) => SUMS.contains(&name.as_str()) || of.iter().any(has_sum),
+        Expr::Call(name, _) => SUMS.contains(&name.as_str()),
         Expr::Two(left, _, right) => has_sum(left) || has_sum(right),
         Expr::Not(of) => has_sum(of),
         _ => false,
@@ -652,29 +499,6 @@ impl<'b> Cells<'b> {
     }
 }
 
-/// Of each call site the innermost frame outside of the code of locks.
-fn outside_of_locks(recording: &Recording<'_>) -> Result<Rows> {
-    let (mut names, mut sites): (Map<u32, Value>, Map<u32, (u32, u32)>) = (Map::default(), Map::default());
-    recording.each_recorded::<Frame<'_>>(|row| {
-        names.insert(row.frame_id, Value::text(row.name));
-    })?;
-    recording.each_recorded::<Callsite<'_>>(|row| {
-        sites.insert(row.callsite_id, (row.parent_callsite_id, row.frame_id));
-    })?;
-    let is_of_lock =
-        |name: &Value| name.as_text().is_some_and(|name| OF_LOCKS.iter().any(|start| name.starts_with(start)));
-    let row = |(site, (parent, frame)): (&u32, &(u32, u32))| {
-        let (mut name, mut next) = (names.get(frame)?, *parent);
-        for _ in 0..MOST_DEPTH {
-            let Some((parent, frame)) = sites.get(&next).filter(|_| is_of_lock(name)) else { break };
-            (name, next) = (names.get(frame)?, *parent);
-        }
-        Some(vec![Value::Number(f64::from(*site)), name.clone()])
-    };
-    let rows = sites.iter().filter_map(row).collect();
-    Ok(Rows { names: vec!["callsite_id".to_owned(), "name".to_owned()], rows })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -699,12 +523,5 @@ mod tests {
         assert!(of(Value::Null, Operator::Equal, Value::Null).is_null());
         assert_eq!(of(Value::Null, Operator::Differs, Value::Null), no);
         assert!(of(Value::Number(1.0), Operator::By, Value::Number(0.0)).is_null());
-    }
-
-    #[test]
-    fn views_are_queries_of_this_form() {
-        VIEWS.iter().for_each(|(name, sql)| {
-            assert!(query(&sql.replace("{counted}", "a.source IS NULL").replace("{last}", "9")).is_some(), "{name}")
-        });
     }
 }

@@ -243,6 +243,11 @@ impl Sites {
         self.texts.get(self.frame(own)?.written)
     }
 
+    /// The ids of all call sites.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u32> {
+        1..=self.sites.len() as u32
+    }
+
     /// The call sites and frames of a recording.
     pub(crate) fn read(recording: &Recording<'_>) -> Result<Sites> {
         let mut sites = Sites::default();
