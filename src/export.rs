@@ -118,55 +118,12 @@ choices! {
     }
 }
 
-/// The name of a kind of samples, and the way to record them.
-fn recorded(choice: &Choice) -> (String, &'static str) {
-    let (name, how) = match choice.what {
-        What::Cpu => (
-            "CPU samples",
-            "they are recorded with the provider Microsoft-DotNETCore-SampleProfiler, or with `collect --for cpu`",
-        ),
-        What::Allocation => (
-            "allocations",
-            "they are recorded with the keyword 0x80000000000 of .NET 10, with 0x1 at level 5 of older runtimes, or with `collect --for allocations`",
-        ),
-        What::Survivors | What::Gen2Deaths | What::Live => (
-            "allocations of such objects",
-            "they are recorded with allocations, their stacks, and the ranges that survive: `collect --for lifetimes`",
-        ),
-        What::Exception => (
-            "exceptions",
-            "they are recorded with the keyword 0x8000 of the runtime, or with `collect --for exceptions`",
-        ),
-        What::Contention => (
-            "waits for locks",
-            "they are recorded with the keyword 0x4000 of the runtime, or with `collect --for contention`",
-        ),
-        What::Wait => (
-            "waits",
-            "they are recorded with the keyword 0x40000000000 of .NET 9 and later, or with `collect --for threadpool`",
-        ),
-        What::Blocked => (
-            "blocked threads",
-            "they are in an .etl with context switches of the kernel, as PerfView records with /ThreadTime",
-        ),
-        What::Jit => (
-            "compilations",
-            "they are recorded with the keyword 0x10 of the runtime at level 5 and stacks, as `collect --for all` does",
-        ),
-        What::Heap => (
-            "a heap dump",
-            "it is recorded with the keywords 0x1980001 of the runtime, as `collect --heap` and dotnet-gcdump do",
-        ),
-        _ => return (format!("rows of {}", choice.table), "not every provider writes events with stacks"),
-    };
-    (name.to_owned(), how)
-}
-
 /// Why there is nothing to export.
-fn nothing(profile: &Profile, choice: &Choice) -> String {
-    let (name, how) = recorded(choice);
-    let key = &profile.name;
-    if choice.is_of_some() {
+fn nothing(profile: &Profile, choice: &Choice) -> Result<String, Error> {
+    let of = choice.what.of()?;
+    let (key, how) = (&profile.name, &of.how);
+    let name = if choice.what == What::Rows { format!("rows of {}", choice.table) } else { of.title.clone() };
+    Ok(if choice.is_of_some() {
         let all = "without --from, --to, --thread and --request there may be some";
         format!("the recording {key} has no such {name} with call stacks; {all}")
     } else if profile.waiting > 0 {
@@ -175,7 +132,7 @@ fn nothing(profile: &Profile, choice: &Choice) -> String {
         format!("of the recording {key} all {samples} {all}")
     } else {
         format!("the recording {key} has no {name} with call stacks; {how}")
-    }
+    })
 }
 
 /// Exports from a dataset, or from a recording that is converted for it.
@@ -198,7 +155,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
         print_note(&format!("{samples} no call stack and are left out\n"))?;
     }
     if export.is_empty() {
-        anyhow::bail!("there is nothing to export: {}", nothing(profile, &choice));
+        anyhow::bail!("there is nothing to export: {}", nothing(profile, &choice)?);
     }
     if profile.waiting > 0 {
         let samples = counted(profile.waiting, "sample", "samples");

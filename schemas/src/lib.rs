@@ -26,3 +26,6 @@ pub const METRICS: &str = include_str!("../metrics.toml");
 
 /// The profiles of live sessions: which providers each name of `collect --for` asks for.
 pub const PRESETS: &str = include_str!("../presets.toml");
+
+/// The profiles of call stacks: which rows each name of `export --what` takes, and how much each stands for.
+pub const PROFILES: &str = include_str!("../profiles.toml");

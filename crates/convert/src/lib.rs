@@ -24,6 +24,7 @@ mod keep_walk;
 mod many;
 mod names;
 mod one;
+mod prelude;
 mod request;
 mod stored;
 mod summary;

@@ -1,9 +1,8 @@
 //! Recordings as a temporary dataset, for commands that read a recording as they read a dataset.
 
-use std::path::{Path, PathBuf};
+use crate::prelude::*;
 
 use tempfile::TempDir;
-use tracequet_dataset::error::Result;
 use tracequet_dataset::format::Format;
 use tracequet_dataset::read::Dataset;
 use tracequet_dataset::write::Compression;

@@ -11,6 +11,7 @@
 
 pub mod error;
 pub mod format;
+mod prelude;
 pub mod read;
 pub mod table;
 pub mod table_spec;

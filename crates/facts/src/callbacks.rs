@@ -9,11 +9,9 @@ pub mod call;
 
 use std::hash::{BuildHasher, Hash};
 
-use tracequet_trace::error::{Problem, Severity};
-use tracequet_trace::map::Map;
+use crate::prelude::*;
 use tracequet_trace::reader::callback::format::{Header, NOT_ASKED, POLICY_SUSPENDS};
 use tracequet_trace::reader::callback::{Body, Bounds, Record};
-use tracequet_trace::time::Clock;
 
 use super::enum_names::{self, callback_root_kind};
 use super::fact::{
@@ -24,6 +22,7 @@ use super::gc::bounds::TOO_MANY_BOUNDS;
 use super::gc::callback_collections::CallbackGcTracker;
 use super::gc::callback_ranges::CallbackRanges;
 use super::gc::pauses::TOO_MANY_PAUSES;
+use super::gc::version_pairs::Kind;
 use super::totals::Totals;
 use call::Call;
 
@@ -189,14 +188,16 @@ impl CallbackNormalizer {
                 }
             }
             Body::Surviving { version, rows } => {
-                self.ranges.surviving(call, version, rows, &mut self.collections, sink);
+                let rows = rows.iter().map(|[start, length]| [*start, *start, *length]);
+                self.ranges.memory(call, (Kind::Surviving, version), rows, &mut self.collections, sink);
             }
             Body::Moved { version, rows } => {
-                self.ranges.moved(call, version, rows, &mut self.collections, sink);
+                self.ranges.memory(call, (Kind::Moved, version), rows.iter().copied(), &mut self.collections, sink);
             }
             Body::Roots { objects } => self.ranges.roots1(call, objects, &mut self.collections, sink),
             Body::Roots2 { rows } => {
-                self.ranges.pairs.roots2(call, rows.iter().map(|row| row[0]), &mut self.collections);
+                let objects = rows.iter().map(|row| [row[0], 0, 0]);
+                self.ranges.pairs.second(call, Kind::Roots, objects, &mut self.collections);
                 let open = self.collections.innermost(ts_ns);
                 open.row.root_count += rows.len() as u64;
                 for [object_id, kind, flags, root_id] in rows {

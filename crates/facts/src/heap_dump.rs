@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use tracequet_trace::error::{Problem, Severity};
-use tracequet_trace::map::Map;
+use crate::prelude::*;
 use tracequet_trace::reader::gcdump::{GcDump, Graph, Node, NodeType};
 
 use super::enum_names;

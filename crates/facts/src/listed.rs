@@ -1,7 +1,6 @@
 //! Things that are loaded or opened, each once: known from their load, their unload, and the rundown.
 
-use tracequet_trace::map::Map;
-use tracequet_trace::reader::ProcessKey;
+use crate::prelude::*;
 
 /// A recording has tens of thousands at most; further ones are left out and counted.
 const MAX_ITEMS: usize = 1 << 17;

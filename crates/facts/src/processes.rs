@@ -1,7 +1,6 @@
 //! Processes that were recorded, with their names, command lines and runtimes.
 
 use tracequet_trace::reader::{self, NO_SUBJECT};
-use tracequet_trace::time::Clock;
 
 use super::fact::{FactSink, Process};
 use super::input::{Events, Input, RUNDOWN, RUNTIME};

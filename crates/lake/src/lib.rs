@@ -9,6 +9,7 @@
 
 mod compact;
 mod files;
+mod prelude;
 mod stored;
 mod upkeep;
 

@@ -109,15 +109,11 @@ extern "system" fn attach_complete(_: This) -> Hr {
         if settings().names {
             info::modules(names::module);
         }
-        S_OK
     })
 }
 
 extern "system" fn shutdown(_: This) -> Hr {
-    guarded(|| {
-        session::end();
-        S_OK
-    })
+    guarded(|| session::end())
 }
 
 unsafe extern "system" fn load_as_notification_only(_: This, out: *mut i32) -> Hr {
@@ -126,7 +122,6 @@ unsafe extern "system" fn load_as_notification_only(_: This, out: *mut i32) -> H
             // SAFETY: not null, and the runtime's.
             unsafe { out.write(0) };
         }
-        S_OK
     })
 }
 
@@ -135,7 +130,6 @@ extern "system" fn module_load_finished(_: This, module: usize, _: Hr) -> Hr {
         if settings().names {
             names::module(module);
         }
-        S_OK
     })
 }
 
@@ -145,31 +139,21 @@ extern "system" fn unloaded<const KIND: u8>(_: This, id: usize) -> Hr {
         // First, so that no name of the old meaning is written behind this record.
         names::forget();
         numbers(KIND, &[id as u64]);
-        S_OK
     })
 }
 
 /// A callback without arguments.
 extern "system" fn moment<const KIND: u8>(_: This) -> Hr {
-    guarded(|| {
-        record(KIND, 0, |_| {});
-        S_OK
-    })
+    guarded(|| record(KIND, 0, |_| {}))
 }
 
 /// A callback about a thread.
 extern "system" fn of_thread<const KIND: u8>(_: This, thread: usize) -> Hr {
-    guarded(|| {
-        numbers(KIND, &[thread as u64]);
-        S_OK
-    })
+    guarded(|| numbers(KIND, &[thread as u64]))
 }
 
 extern "system" fn thread_assigned(_: This, thread: usize, os_id: u32) -> Hr {
-    guarded(|| {
-        numbers(kind::THREAD_ASSIGNED, &[thread as u64, u64::from(os_id)]);
-        S_OK
-    })
+    guarded(|| numbers(kind::THREAD_ASSIGNED, &[thread as u64, u64::from(os_id)]))
 }
 
 unsafe extern "system" fn thread_name(_: This, thread: usize, len: u32, name: *const u16) -> Hr {
@@ -177,20 +161,16 @@ unsafe extern "system" fn thread_name(_: This, thread: usize, len: u32, name: *c
         // SAFETY: the runtime passes that many units.
         let name = String::from_utf16_lossy(unsafe { list(name, len as usize) });
         record(kind::THREAD_NAME, 0, |out| encode::named(out, &[thread as u64], name.trim_end_matches('\0')));
-        S_OK
     })
 }
 
 extern "system" fn suspend_started(_: This, reason: u32) -> Hr {
-    guarded(|| {
-        numbers(kind::SUSPEND_STARTED, &[u64::from(reason)]);
-        S_OK
-    })
+    guarded(|| numbers(kind::SUSPEND_STARTED, &[u64::from(reason)]))
 }
 
 unsafe extern "system" fn gc_started(_: This, count: i32, generations: *const i32, reason: u32) -> Hr {
     guarded(|| {
-        let Some(entry) = log::enter() else { return S_OK };
+        let Some(entry) = log::enter() else { return };
         // SAFETY: the runtime passes that many flags.
         let flags = unsafe { list(generations, usize::try_from(count).unwrap_or(0)) };
         let bits = flags.iter().take(32).enumerate().fold(0, |bits, (n, on)| bits | u32::from(*on != 0) << n);
@@ -199,15 +179,13 @@ unsafe extern "system" fn gc_started(_: This, count: i32, generations: *const i3
                 encode::gc_started(out, u32::try_from(count).unwrap_or(0), bits, reason, said);
             });
         });
-        S_OK
     })
 }
 
 extern "system" fn gc_finished(_: This) -> Hr {
     guarded(|| {
-        let Some(entry) = log::enter() else { return S_OK };
+        let Some(entry) = log::enter() else { return };
         info::bounds(|said| log::write(entry, kind::GC_FINISHED, 0, |out| encode::gc_finished(out, said)));
-        S_OK
     })
 }
 
@@ -224,12 +202,11 @@ unsafe extern "system" fn surviving(_: This, count: u32, starts: *const usize, l
             let rows = starts.iter().zip(lengths).map(|(start, length)| [*start as u64, u64::from(*length)]);
             record(kind::SURVIVING, 0, |out| encode::surviving(out, rows));
         }
-        S_OK
     })
 }
 
 unsafe extern "system" fn surviving2(_: This, count: u32, starts: *const usize, lengths: *const usize) -> Hr {
-    guarded(|| {
+    guarded_or(S_OK, || {
         let (hr, flags) = second();
         if has(corprof::POLICY_V2) {
             // SAFETY: the runtime passes arrays of that many entries.
@@ -250,7 +227,6 @@ unsafe extern "system" fn moved(_: This, count: u32, old: *const usize, new: *co
             let rows = old.iter().zip(new).zip(lengths).map(|((o, n), l)| [*o as u64, *n as u64, u64::from(*l)]);
             record(kind::MOVED, 0, |out| encode::moved(out, rows));
         }
-        S_OK
     })
 }
 
@@ -261,7 +237,7 @@ unsafe extern "system" fn moved2(
     new: *const usize,
     lengths: *const usize,
 ) -> Hr {
-    guarded(|| {
+    guarded_or(S_OK, || {
         let (hr, flags) = second();
         if has(corprof::POLICY_V2) {
             let n = count as usize;
@@ -281,7 +257,6 @@ unsafe extern "system" fn roots(_: This, count: u32, objects: *const usize) -> H
             let objects = unsafe { list(objects, count as usize) };
             record(kind::ROOTS, 0, |out| encode::objects(out, objects.iter().map(|o| *o as u64)));
         }
-        S_OK
     })
 }
 
@@ -293,7 +268,7 @@ unsafe extern "system" fn roots2(
     flags: *const u32,
     ids: *const usize,
 ) -> Hr {
-    guarded(|| {
+    guarded_or(S_OK, || {
         let (hr, failed) = second();
         if has(corprof::POLICY_ROOTS) && (has(corprof::POLICY_V2) || !has(corprof::POLICY_V1)) {
             let n = count as usize;
@@ -318,7 +293,7 @@ unsafe extern "system" fn object_references(
     count: u32,
     references: *const usize,
 ) -> Hr {
-    guarded(|| {
+    guarded_or(S_OK, || {
         let stop = has(corprof::POLICY_STOP_WALK);
         if has(corprof::POLICY_OBJECTS) {
             // SAFETY: the runtime passes an array of that many entries, or null.
@@ -355,7 +330,6 @@ unsafe extern "system" fn weak_elements(
             let rows = keys.iter().zip(values).zip(handles).map(|((k, v), h)| [*k as u64, *v as u64, *h as u64]);
             record(kind::WEAK, 0, |out| encode::columns(out, rows));
         }
-        S_OK
     })
 }
 
@@ -368,7 +342,6 @@ unsafe extern "system" fn allocated_by_class(_: This, count: u32, classes: *cons
             record(kind::BY_CLASS, 0, |out| encode::columns(out, rows));
             names::want(classes.iter().copied(), std::iter::empty());
         }
-        S_OK
     })
 }
 
@@ -379,7 +352,6 @@ extern "system" fn object_allocated(_: This, object: usize, class: usize) -> Hr 
             numbers(kind::ALLOCATED, &[object as u64, class as u64, size]);
             names::want(std::iter::once(class), std::iter::empty());
         }
-        S_OK
     })
 }
 
@@ -388,7 +360,6 @@ extern "system" fn finalizeable(_: This, flags: u32, object: usize) -> Hr {
         if has(corprof::POLICY_HANDLES) {
             numbers(kind::FINALIZEABLE, &[u64::from(flags), object as u64]);
         }
-        S_OK
     })
 }
 
@@ -397,7 +368,6 @@ extern "system" fn handle_created(_: This, handle: usize, object: usize) -> Hr {
         if has(corprof::POLICY_HANDLES) {
             numbers(kind::HANDLE_CREATED, &[handle as u64, object as u64]);
         }
-        S_OK
     })
 }
 
@@ -406,6 +376,5 @@ extern "system" fn handle_destroyed(_: This, handle: usize) -> Hr {
         if has(corprof::POLICY_HANDLES) {
             numbers(kind::HANDLE_DESTROYED, &[handle as u64]);
         }
-        S_OK
     })
 }

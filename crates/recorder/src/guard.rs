@@ -9,9 +9,10 @@ use crate::log;
 #[cfg(panic = "abort")]
 compile_error!("a panic must not end the recorded program: build the recorder with panic = \"unwind\"");
 
-/// Runs the body of a callback. After a panic the callback succeeds, and the recording ends there.
-pub fn guarded(body: impl FnOnce() -> Hr) -> Hr {
-    guarded_or(S_OK, body)
+/// Runs the body of a callback, which succeeds. After a panic the recording ends there.
+pub fn guarded(body: impl FnOnce()) -> Hr {
+    guarded_or((), body);
+    S_OK
 }
 
 /// Runs the body, with another answer after a panic.

@@ -3,10 +3,9 @@
 //! The parsers are nom's and combine with its tuples and combinators. A short read names its field and its place; the
 //! error is one boxed word, so that the good path stays in registers.
 
-use nom::Parser;
 use nom::combinator::{ParserIterator, cut, iterator};
 
-use crate::guid::Guid;
+use crate::prelude::*;
 use crate::utf16;
 
 /// A failure of parsing: the field, where it begins, how many bytes were left there, and what was expected.

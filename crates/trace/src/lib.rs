@@ -34,6 +34,7 @@ pub mod map;
 pub mod parallel;
 #[doc(hidden)]
 pub mod pattern;
+mod prelude;
 pub mod reader;
 pub mod source;
 pub mod time;

@@ -76,14 +76,12 @@ impl Choice {
     pub fn tables(&self) -> Vec<&str> {
         let mut tables = TABLES.to_vec();
         match self.what {
-            What::Wait => tables.push("wait"),
-            What::Jit => tables.push("method_compilation"),
             What::Rows => tables.push(&self.table),
             What::Heap => tables.extend(crate::heap::TABLES),
             What::Survivors | What::Gen2Deaths | What::Live => {
                 tables.extend(lifetime::TABLES.into_iter().chain([lifetime::TABLE]));
             }
-            _ => {}
+            what => tables.extend(what.of().map(|of| of.table.as_str())),
         }
         tables.extend(self.activity.is_some().then_some(ACTIVITIES));
         tables.extend(self.activity.as_deref().is_some_and(is_of_w3c).then_some("activity"));

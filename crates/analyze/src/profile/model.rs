@@ -1,5 +1,9 @@
 //! A profile: threads with samples, samples with call stacks and weights.
 
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+
 use crate::prelude::*;
 use crate::subjects::pauses::Pause;
 
@@ -38,11 +42,50 @@ tracequet_trace::worded! {
     pub fn as_str;
 }
 
+/// An entry of `schemas/profiles.toml`, which says what the keys mean.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(missing_docs, reason = "the file says it")]
+pub struct OfWhat {
+    name: String,
+    pub table: String,
+    pub weight: Option<String>,
+    pub unit: Unit,
+    pub kind: Option<String>,
+    pub only: Option<String>,
+    pub counted: String,
+    pub pprof: Option<String>,
+    pub title: String,
+    pub how: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct ProfilesFile {
+    profile: Vec<OfWhat>,
+}
+
+impl What {
+    /// The entry of `schemas/profiles.toml`.
+    ///
+    /// # Errors
+    ///
+    /// The shipped file is wrong, which is a defect.
+    pub fn of(self) -> Result<&'static OfWhat> {
+        static ALL: OnceLock<std::result::Result<ProfilesFile, String>> = OnceLock::new();
+        let all = ALL.get_or_init(|| toml::from_str(tracequet_schemas::PROFILES).map_err(|error| error.to_string()));
+        let found =
+            all.as_ref().map_err(Clone::clone).map(|all| all.profile.iter().find(|of| of.name == self.as_str()));
+        found.and_then(|of| of.ok_or_else(|| format!("no profile {}", self.as_str()))).map_err(Error::Internal)
+    }
+}
+
 tracequet_trace::worded! {
     /// The unit of weights.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+    #[serde(rename_all = "lowercase")]
     pub enum Unit {
         /// Nanoseconds.
+        #[serde(rename = "ns")]
         Nanoseconds = "ns",
         /// Bytes.
         Bytes = "bytes",

@@ -145,7 +145,7 @@ impl<'p> Dictionary<'p> {
     fn profile(&mut self, threads: &[&ThreadSamples], labels: &Labels, spans: &SpanWork) -> io::Result<Vec<u8>> {
         let profile = self.of;
         let start_ns = profile.start_us.saturating_mul(1000);
-        let (count, weight) = value_types(profile);
+        let (count, weight) = value_types(profile)?;
         let sample_type = self.value_type(weight.unwrap_or((count, "count")));
         let mut out = Vec::new();
         bytes(&mut out, 1, &sample_type);

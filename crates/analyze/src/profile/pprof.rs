@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::model::{Profile, Unit, What};
+use super::model::{Profile, Unit};
 use super::protobuf::{bytes, number, packed, string};
 use super::strings::Strings;
 
@@ -35,7 +35,7 @@ fn encode_up_to(max_bytes: usize, profile: &Profile, base: Option<&Profile>) -> 
     let mut strings = Strings::default();
     let mut out = Vec::new();
     strings.index("");
-    let (count, weight) = value_types(profile);
+    let (count, weight) = value_types(profile)?;
     for (name, unit) in std::iter::once((count, "count")).chain(weight) {
         let mut message = Vec::new();
         number(&mut message, 1, strings.index(name));
@@ -116,33 +116,15 @@ fn encode_up_to(max_bytes: usize, profile: &Profile, base: Option<&Profile>) -> 
 }
 
 /// The name of what the samples count, and the name and unit of their weights where each counts for more than one.
-pub(super) fn value_types(profile: &Profile) -> (&'static str, Option<(&str, &'static str)>) {
-    let count = match profile.what {
-        What::Cpu | What::Allocation | What::Survivors | What::Gen2Deaths | What::Live => "samples",
-        What::Exception => "exceptions",
-        What::Contention => "contentions",
-        What::Blocked | What::Wait => "waits",
-        What::Jit => "compilations",
-        What::Heap => "stacks",
-        What::Rows => "rows",
+pub(super) fn value_types(profile: &Profile) -> io::Result<(&'static str, Option<(&str, &'static str)>)> {
+    let of = profile.what.of().map_err(io::Error::other)?;
+    let unit = match profile.unit {
+        Unit::Nanoseconds => "nanoseconds",
+        Unit::Bytes => "bytes",
+        Unit::Count => "count",
     };
-    let asked = profile.weight.as_deref().map(|column| {
-        let unit = match profile.unit {
-            Unit::Nanoseconds => "nanoseconds",
-            Unit::Bytes => "bytes",
-            Unit::Count => "count",
-        };
-        (column, unit)
-    });
-    let usual = match (profile.what, profile.unit) {
-        (What::Cpu, Unit::Nanoseconds) => Some(("cpu", "nanoseconds")),
-        (What::Allocation | What::Survivors | What::Gen2Deaths, _) => Some(("alloc_space", "bytes")),
-        (What::Live | What::Heap, _) => Some(("inuse_space", "bytes")),
-        (What::Contention | What::Blocked | What::Wait, _) => Some(("delay", "nanoseconds")),
-        (What::Jit, _) => Some(("jit", "nanoseconds")),
-        _ => None,
-    };
-    (count, asked.or(usual))
+    let usual = of.pprof.as_deref().filter(|_| profile.unit != Unit::Count);
+    Ok((&of.counted, profile.weight.as_deref().or(usual).map(|name| (name, unit))))
 }
 
 /// Fails when there are more bytes than readers of protocol buffers take.

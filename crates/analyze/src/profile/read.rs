@@ -7,7 +7,7 @@ use tracequet_trace::error::did_you_mean;
 
 use super::choice::{Choice, Filter};
 use super::labels::Labels;
-use super::model::{Code, Function, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
+use super::model::{Code, Function, OfWhat, Profile, ProfileFrame, Sample, ThreadSamples, Unit, What};
 use crate::lifetime::{Fate, Life, lifetimes};
 use crate::prelude::*;
 use crate::rows::wrong;
@@ -134,7 +134,7 @@ struct Source {
     is_signed: bool,
     unit: Unit,
     /// The column that says which rows of the table are of the kind.
-    kind: Option<&'static str>,
+    of: &'static OfWhat,
 }
 
 /// Columns with the time of a row, the first one that a table has.
@@ -142,19 +142,9 @@ const TIMES: [&str; 3] = ["ts_ns", "start_ts_ns", "queue_ts_ns"];
 
 impl Source {
     fn of(recording: &Recording<'_>, choice: &Choice) -> Result<Source> {
-        let (table, weight, unit, kind) = match choice.what {
-            What::Cpu => (processor::TABLE, Some("sample_count"), Unit::Count, Some("kind")),
-            What::Allocation | What::Survivors | What::Gen2Deaths | What::Live => {
-                (ALLOCATION, Some("allocation_bytes"), Unit::Bytes, Some("source"))
-            }
-            What::Exception => ("exception", None, Unit::Count, None),
-            What::Contention => ("contention", Some("duration_ns"), Unit::Nanoseconds, None),
-            What::Blocked => ("thread_time", Some("duration_ns"), Unit::Nanoseconds, Some("state")),
-            What::Wait => ("wait", Some("duration_ns"), Unit::Nanoseconds, None),
-            What::Heap => ("heap_object", Some("size_bytes"), Unit::Bytes, None),
-            What::Jit => ("method_compilation", Some("duration_ns"), Unit::Nanoseconds, Some("kind")),
-            What::Rows => (choice.table.as_str(), None, Unit::Count, None),
-        };
+        let of = choice.what.of()?;
+        let (table, weight, unit) = (&of.table, of.weight.as_deref(), of.unit);
+        let table = if choice.what == What::Rows { choice.table.as_str() } else { table };
         // Names of events mean the same in whatever case.
         let same = recording.tables().find(|known| known.name.eq_ignore_ascii_case(table));
         let table = same.map_or(table, |known| known.name.as_str());
@@ -188,7 +178,7 @@ impl Source {
             }
             is_signed = field.data_type().is_signed_integer();
         }
-        Ok(Source { table: table.to_owned(), time, weight, is_signed, unit, kind })
+        Ok(Source { table: table.to_owned(), time, weight, is_signed, unit, of })
     }
 
     /// Takes the rows that are of the kind.
@@ -201,15 +191,16 @@ impl Source {
             // Lookups of precompiled code are no compilations.
             What::Jit => kind == Some("jit"),
             What::Allocation => best.is_some() && kind.and_then(allocations::rank) == best,
-            _ => true,
+            _ => self.of.only.is_none() || kind == self.of.only.as_deref(),
         };
         let of_rows = ["process_id", "thread_id", "callsite_id", self.time.as_str()];
-        let names: Vec<&str> = of_rows.into_iter().chain(self.weight.as_deref()).chain(self.kind).collect();
+        let names: Vec<&str> =
+            of_rows.into_iter().chain(self.weight.as_deref()).chain(self.of.kind.as_deref()).collect();
         for batch in recording.table(&self.table)?.scan().columns(names).batches()? {
             let batch = batch?;
             let column = |name: &str| Column::of(&batch, name);
             let (process, thread, callsite) = (column("process_id")?, column("thread_id")?, column("callsite_id")?);
-            let (time, kind) = (column(&self.time)?, self.kind.map(column).transpose()?);
+            let (time, kind) = (column(&self.time)?, self.of.kind.as_deref().map(column).transpose()?);
             let weight = self.weight.as_deref().map(column).transpose()?;
             for row in 0..batch.num_rows() {
                 if !is_meant(kind.as_ref().and_then(|kind| kind.text(row))) {

@@ -1,9 +1,7 @@
 //! A live recording that is added to a dataset of several when it has ended.
 
-use std::path::Path;
 use std::time::Instant;
 
-use tracequet_dataset::error::Result;
 use tracequet_dataset::format::{AddressType, paths};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::select::Selection;
@@ -16,6 +14,7 @@ use crate::alone::OneInput;
 use crate::entries;
 use crate::many::known::Known;
 use crate::one::options;
+use crate::prelude::*;
 use crate::request::Convert;
 use crate::summary::{InputSummary, Summary};
 

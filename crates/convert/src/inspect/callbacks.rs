@@ -1,13 +1,10 @@
 //! The contents of a recording of profiler callbacks.
 
-use std::ops::ControlFlow;
-use std::path::Path;
+use crate::prelude::*;
 
-use tracequet_dataset::error::{Error, Result};
 use tracequet_facts::ProblemSummary;
 use tracequet_facts::callbacks::CallbackNormalizer;
 use tracequet_facts::fact::{Fact, FactSink, Gc};
-use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::callback::format::{Header, kind_name};
 use tracequet_trace::reader::callback::{self, PROVIDER, Record, Visitor};
 use tracequet_trace::reader::{Thread, ThreadIndex, TraceInfo};

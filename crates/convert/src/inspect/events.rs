@@ -1,11 +1,8 @@
 //! Counts the events of a recording, and decodes the few about collections and the process.
 
-use std::ops::ControlFlow;
-use std::path::Path;
+use crate::prelude::*;
 
-use tracequet_dataset::error::{Error, Result};
 use tracequet_facts::{ProblemSummary, SourceFaults};
-use tracequet_trace::error::Problem;
 use tracequet_trace::event::{Decoding, Event, EventInfo, EventVisitor, Resolver};
 use tracequet_trace::reader::etl::{Describes, EventManifests};
 use tracequet_trace::reader::{self, End, Order, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};

@@ -1,11 +1,9 @@
 //! Names of frames: how many frames of call stacks have one, by the events that a conversion names them with.
 
-use std::ops::ControlFlow;
+use crate::prelude::*;
 
-use tracequet_dataset::error::Result;
 use tracequet_facts::fact::{Fact, FactSink};
 use tracequet_facts::{FrameCounts, Normalizer, UNNAMED_FRAMES};
-use tracequet_trace::error::Problem;
 use tracequet_trace::event::{Event, EventInfo, EventVisitor, Resolver};
 use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::reader::{self, Format, Order, Process, TraceInfo, TypeId};

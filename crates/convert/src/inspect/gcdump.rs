@@ -1,8 +1,7 @@
 //! The contents of a heap dump: objects by type.
 
-use std::path::Path;
+use crate::prelude::*;
 
-use tracequet_dataset::error::Result;
 use tracequet_facts::ProblemSummary;
 use tracequet_facts::fact::{Fact, FactSink};
 use tracequet_facts::heap_dump;

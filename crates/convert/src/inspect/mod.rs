@@ -12,9 +12,8 @@ mod gcdump;
 mod process;
 mod report;
 
-use std::path::Path;
+use crate::prelude::*;
 
-use tracequet_dataset::error::Result;
 use tracequet_trace::reader::Format;
 use tracequet_trace::reader::etl::EventManifests;
 use tracequet_trace::source::{Input, RecordingPath};

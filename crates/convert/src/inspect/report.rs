@@ -1,10 +1,9 @@
 //! The result of an inspection: counts by provider, kind of event, process and thread, collections and losses.
 
+use crate::prelude::*;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use tracequet_facts::ProblemSummary;
-use tracequet_trace::error::Severity;
 use tracequet_trace::reader::{End, Process, ProcessKey, Thread, TraceInfo};
 
 use super::gc_list::GcList;

@@ -1,12 +1,7 @@
 //! One recording of profiler callbacks on its way through the layers.
 
-use std::ops::ControlFlow;
-use std::path::Path;
-
-use tracequet_dataset::error::Result;
 use tracequet_facts::callbacks::CallbackNormalizer;
 use tracequet_facts::fact::{self, FactSink};
-use tracequet_trace::error::Problem;
 use tracequet_trace::reader::callback::format::{Header, kind_name};
 use tracequet_trace::reader::callback::{PROVIDER, Record, Visitor};
 use tracequet_trace::reader::{End, Thread, ThreadIndex, TraceInfo};
@@ -18,6 +13,7 @@ use super::course::Course;
 use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
 use super::threads::ThreadCounts;
+use crate::prelude::*;
 use crate::summary::{InputSummary, TableSummary};
 
 /// The receiver of the reader of callbacks.

@@ -1,13 +1,12 @@
 //! The choice of a request: parts of a recording by name or by time, and whether there is anything of them.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::table::select::{Selection, is_of_event};
 use tracequet_trace::catalog;
-use tracequet_trace::error::{Problem, Severity, did_you_mean};
+use tracequet_trace::error::did_you_mean;
 
+use crate::prelude::*;
 use crate::request::{Convert, DatasetLayout};
 
 /// Names of events and providers of a recording that are remembered for messages.

@@ -2,14 +2,13 @@
 
 use tracequet_analyze::findings::{self, Findings};
 use tracequet_analyze::metrics::{self, Figures};
-use tracequet_dataset::error::Result;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
 use tracequet_dataset::write::TableSink;
-use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::TraceInfo;
 
 use super::output::TableOutput;
+use crate::prelude::*;
 use crate::request::Convert;
 
 /// One input of a request on its way into the dataset.

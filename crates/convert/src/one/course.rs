@@ -1,10 +1,8 @@
 //! Counts of a recording on its way through the layers, and reasons to end it early.
 
-use std::ops::ControlFlow;
-use std::path::Path;
+use crate::prelude::*;
 
-use tracequet_dataset::error::{Error, Result};
-use tracequet_trace::error::{Error as TraceError, Problem};
+use tracequet_trace::error::Error as TraceError;
 
 use super::conversion::Conversion;
 

@@ -1,13 +1,8 @@
 //! One recording on its way through the layers.
 
-use std::ops::ControlFlow;
-use std::path::Path;
-
-use tracequet_dataset::error::Result;
 use tracequet_dataset::table::{EventRoute, MAX_SHORT, NotExact, ShortPayload};
 use tracequet_facts::fact::{self, FactSink};
 use tracequet_facts::{Normalizer, Totals};
-use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::event::{Decoding, Event, EventInfo, EventVisitor, Resolved};
 use tracequet_trace::reader::symbols::Symbols;
 use tracequet_trace::reader::{End, NO_SUBJECT, Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
@@ -21,6 +16,7 @@ use super::output::Limits;
 use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
 use super::threads::ThreadCounts;
+use crate::prelude::*;
 use crate::summary::{InputSummary, TableSummary};
 
 /// Counts of one kind of event.

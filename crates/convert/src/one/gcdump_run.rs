@@ -1,8 +1,5 @@
 //! One heap dump on its way through the layers.
 
-use std::path::Path;
-
-use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::write::TableSink;
 use tracequet_facts::fact::{Fact, FactSink};
 use tracequet_facts::heap_dump;
@@ -12,6 +9,7 @@ use tracequet_trace::source::FileIdentity;
 
 use super::conversion::Conversion;
 use super::output::TableOutput;
+use crate::prelude::*;
 use crate::summary::{InputSummary, TableSummary};
 
 /// Hands batches on while the rows come.

@@ -1,8 +1,5 @@
 //! One recording through the layers: a file that is read from its beginning to its end.
 
-use std::path::PathBuf;
-
-use tracequet_dataset::error::Result;
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::{DatasetOptions, TableSink};
@@ -15,6 +12,7 @@ use super::callback_run::CallbackRun;
 use super::conversion::Conversion;
 use super::event_run::EventRun;
 use super::gcdump_run;
+use crate::prelude::*;
 use crate::request::Convert;
 use crate::summary::{InputSummary, TableSummary};
 

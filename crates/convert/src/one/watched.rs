@@ -1,8 +1,7 @@
 //! An observer of the events of a recording on their way to the tables.
 
-use std::ops::ControlFlow;
+use crate::prelude::*;
 
-use tracequet_trace::error::Problem;
 use tracequet_trace::event::{Event, EventInfo, EventVisitor};
 use tracequet_trace::reader::{Process, RawEvent, Thread, ThreadIndex, TraceInfo, TypeId};
 

@@ -1,10 +1,9 @@
 //! Copies of objects that recordings are read from, in a folder that goes at the end.
 
-use std::path::PathBuf;
+use crate::prelude::*;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use tracequet_dataset::error::{Error, Result};
 use tracequet_trace::source::RecordingPath;
 use tracequet_trace::source::store::{Address, Fetched, fetch};
 

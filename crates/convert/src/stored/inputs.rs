@@ -1,13 +1,11 @@
 //! Expands addresses on a command line to recordings.
 
-use std::path::{Path, PathBuf};
-
-use tracequet_dataset::error::{Error, Result};
 use tracequet_trace::reader::Format;
 use tracequet_trace::source::HEAD;
 use tracequet_trace::source::store::{Address, Failure, Object, Service, Store, each, open};
 
 use crate::names::{fits, is_named_so, is_pattern};
+use crate::prelude::*;
 
 /// Ends of names that no recording has: what our own datasets are made of, which may be many files.
 const NO_RECORDINGS: [&str; 5] = [".parquet", ".arrow", ".json", ".sql", ".half"];

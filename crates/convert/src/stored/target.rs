@@ -1,13 +1,12 @@
 //! Writes a dataset that appears whole to a store: first to a local folder, then uploaded.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::paths::{ENTRIES, MANIFEST};
 use tracequet_trace::source::store::{Address, Failure, FailureKind, Service, Store, When, each, open};
 
+use crate::prelude::*;
 use crate::request::Convert;
 use crate::summary::{Summary, elapsed_ns};
 use tracequet_lake::{Folder, files_below};

@@ -1,8 +1,7 @@
 //! `manifest.json`: who wrote a dataset and how, and what is in it.
 
-use std::path::Path;
+use crate::prelude::*;
 
-use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Recorded, TableInfo};

@@ -3,14 +3,11 @@
 //! The footer says where each batch is. Its numbers are compared with the size of the file before anything is read or
 //! allocated by them. Source of the layout: the Arrow columnar format, "IPC File Format".
 
+use crate::prelude::*;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::PathBuf;
-use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::Block;
 use arrow_ipc::reader::{FileDecoder, read_footer_length};

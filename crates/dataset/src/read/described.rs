@@ -1,10 +1,7 @@
 //! The entries of a dataset of several recordings, with those of packs: what there is at one moment.
 
-use std::path::Path;
-
-use crate::error::{Error, Result};
-
 use crate::format::{DamagedEntry, Entry, OfPack, Pack, PackHead, living};
+use crate::prelude::*;
 use crate::write::{entries_but, entry, pack_head, packs};
 
 /// The number of times that entries are read again when packs come or go meanwhile.

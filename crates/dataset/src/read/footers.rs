@@ -1,9 +1,8 @@
 //! Footers of files in which many recordings have rows: read once, and not for each recording.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use crate::prelude::*;
+use std::sync::{Mutex, PoisonError};
 
-use crate::error::Result;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
 
 use super::guard::damaged;

@@ -1,10 +1,8 @@
 //! Errors about a file of a table, with its name and format.
 
+use crate::prelude::*;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
-
-use crate::error::{Error, Result};
 
 /// The error for a file that is no whole file of its format.
 pub(super) fn damaged(path: &Path, format: &str, what: impl Into<String>) -> Error {

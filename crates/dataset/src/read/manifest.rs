@@ -2,15 +2,12 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
-use std::sync::Arc;
-
-use crate::error::{Error, Result};
 
 use super::brief::{Brief, FailedRecording, RecordingInfo, SharedLabels};
 use super::described::{Described, described};
 use super::packed_rows::PackedRows;
 use crate::format::{DamagedEntry, Format, Head, Layout, Lists, MOST_MANIFEST_BYTES, Pack, Status, TableInfo, paths};
+use crate::prelude::*;
 use crate::table::schema::SCHEMA_VERSION;
 
 #[derive(Clone, Debug)]

@@ -1,11 +1,9 @@
 //! A table over all recordings of a dataset: the columns that they have together, and the rows with these columns.
 
-use std::sync::Arc;
+use crate::prelude::*;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{ArrayRef, RecordBatchOptions, new_null_array};
 use arrow_schema::{Field, FieldRef, Schema, SchemaRef};
-
-use crate::error::{Error, Result};
 
 use super::open::Dataset;
 use super::table::{Batches, Scan};

@@ -1,10 +1,9 @@
 //! Batches of a Parquet file: the wanted columns of the row groups that may have wanted rows.
 
+use crate::prelude::*;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
-use crate::error::Result;
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::RecordBatchReader;
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, RowSelection, RowSelector,

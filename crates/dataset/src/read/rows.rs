@@ -1,7 +1,6 @@
 //! Rows of a table as structs, whose fields are columns of the schema.
 
-use crate::error::Result;
-use arrow_array::RecordBatch;
+use crate::prelude::*;
 
 use super::cells;
 pub use super::cells::{Cells, TypedColumn};

@@ -2,10 +2,7 @@
 
 use std::fs::File;
 use std::ops::{Range, RangeInclusive};
-use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
-use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::arrow_file::ArrowBatches;
@@ -14,6 +11,7 @@ use super::parquet_file::{self, ParquetBatches};
 use super::shared_file::SharedFile;
 use super::wanted::{Between, Wanted};
 use crate::format::Format;
+use crate::prelude::*;
 use crate::write::place_of;
 
 /// A part of a table: a file, or some rows of one.

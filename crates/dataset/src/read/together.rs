@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::Result;
-use arrow_array::RecordBatch;
+use crate::prelude::*;
 
 use super::open::Dataset;
 use super::packed_rows::PackedRows;

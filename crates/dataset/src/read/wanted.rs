@@ -1,10 +1,9 @@
 //! The request of a scan: columns, and rows that may be left out.
 
-use crate::error::{Error, Result};
+use crate::prelude::*;
 use arrow_schema::SchemaRef;
 
 use std::ops::Range;
-use std::path::PathBuf;
 
 /// Rows that a batch has at most.
 pub(super) const BATCH_ROWS: usize = 16 << 10;

@@ -1,15 +1,13 @@
 //! Makes batches from rows: the tables, and the batches that are ready to be written.
 
-use std::sync::Arc;
-
-use crate::error::{Error, Result};
-use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatch, RecordBatchOptions, StringArray};
+use arrow_array::{ArrayRef, DictionaryArray, Int32Array, RecordBatchOptions, StringArray};
 use tracequet_trace::time::Clock;
 
 use super::schema;
 use super::select::Selection;
 use super::shape::TRACE_ID;
 use super::signed;
+use crate::prelude::*;
 use crate::table_spec::TableSpec;
 
 /// Rows after which a batch is handed on.

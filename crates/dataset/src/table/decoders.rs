@@ -1,11 +1,10 @@
 //! The threads that make rows of events, a batch at a time, and the order in which the batches come back.
 
+use crate::prelude::*;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use crate::error::{Error, Result};
 use arrow_array::ArrayRef;
 use tracequet_trace::time::Clock;
 

@@ -19,13 +19,12 @@ pub mod unique_names;
 pub mod views;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use crate::error::{Error, Result};
 use tracequet_facts::fact::{Fact, FactSink};
 use tracequet_trace::event::{Decoding, Event, EventInfo};
 use tracequet_trace::time::Clock;
 
+use crate::prelude::*;
 use crate::table_spec::TableSpec;
 use batches::Batches;
 pub use batches::ReadyBatch;

@@ -3,12 +3,10 @@
 //! Dictionaries are written as plain values. A file may hold only one dictionary for a column, batches come with many,
 //! and the way out that the format offers (additions to a dictionary) is one that not all readers know.
 
+use crate::prelude::*;
 use std::io::BufWriter;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
-use crate::error::Result;
-use arrow_array::RecordBatch;
 use arrow_ipc::CompressionType;
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions};
 use arrow_schema::{ArrowError, SchemaRef};

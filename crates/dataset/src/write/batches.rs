@@ -1,7 +1,6 @@
 //! A sink without files: batches go to a function of the caller.
 
-use crate::error::{Error, Result};
-use arrow_array::RecordBatch;
+use crate::prelude::*;
 
 use super::order::Order;
 use super::{DatasetWriter, TableId, TableSpec, WrittenTable};

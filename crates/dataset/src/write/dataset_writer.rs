@@ -1,11 +1,7 @@
 //! A dataset in the making, and the rules by which row groups end.
 
+use crate::prelude::*;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use crate::error::{Error, Result};
-use arrow_array::RecordBatch;
 
 use super::shelf::Shelf;
 use super::staging::{self, Staging};

@@ -1,13 +1,11 @@
 //! Makes written files last before a dataset takes its place, so that a loss of power leaves the old one or the new
 //! one.
 
+use crate::prelude::*;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 use tracequet_trace::parallel;
-
-use crate::error::{Error, Result};
 
 use super::folders::remove_all;
 

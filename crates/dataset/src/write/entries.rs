@@ -2,11 +2,9 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
-use std::path::Path;
-
-use crate::error::{Error, Result};
 
 use crate::format::{DamagedEntry, MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, paths};
+use crate::prelude::*;
 
 /// The content of an entry, or of another small file. A pipe or a device in its place would never end.
 pub fn read_small(path: &Path) -> std::io::Result<Vec<u8>> {

@@ -1,8 +1,7 @@
 //! Failures of the Arrow and Parquet writers as errors of this crate.
 
-use std::path::Path;
+use crate::prelude::*;
 
-use crate::error::Error;
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 

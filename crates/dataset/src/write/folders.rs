@@ -3,11 +3,9 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
-
-use crate::error::{Error, Result};
 
 use crate::format::paths;
+use crate::prelude::*;
 
 /// Refuses a link.
 pub fn refuse_link(path: &Path) -> Result<()> {

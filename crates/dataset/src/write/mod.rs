@@ -42,10 +42,9 @@ mod waiting;
 mod workers;
 
 use std::collections::HashSet;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use crate::format::paths;
+use crate::prelude::*;
 
 pub use crate::format::Format;
 pub use crate::table_spec::{Encoding, TableSpec};

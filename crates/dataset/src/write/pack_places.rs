@@ -1,12 +1,10 @@
 //! Where packs and their files are in a directory, in their places or on the way there.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-
-use crate::error::Result;
 
 use super::entries::names;
 use crate::format::paths;
+use crate::prelude::*;
 
 /// The file that is locked by whoever rewrites packs, in the folder of the entries.
 pub const LOCK: &str = ".packing";

@@ -2,14 +2,13 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Result};
 use serde::Deserialize;
 
 use super::entries::{entries_but, names, pack_head, read_manifest};
 use super::pack_places;
 use crate::format::{Format, PackHead, PackedTable, is_ours, paths};
+use crate::prelude::*;
 
 /// Refuses to replace `target` unless it is a dataset of ours, or empty, and contains no input. `shown` is its name for
 /// people.

@@ -1,10 +1,7 @@
 //! A hidden directory for recordings with hardly any files, which lie there side by side until they are put into the
 //! dataset.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use crate::error::Result;
+use crate::prelude::*;
 
 use super::staging::Staging;
 

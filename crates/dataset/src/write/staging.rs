@@ -2,14 +2,12 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
-
-use crate::error::{Error, Result};
 
 use super::growing::{self, Growing};
 use super::leftovers::{self, Hidden, Role};
 use super::{durable, replaceable};
 use crate::format::paths;
+use crate::prelude::*;
 
 /// Replaces the dataset's name in the names of hidden directories inside of one.
 pub const PART: &str = "recording";

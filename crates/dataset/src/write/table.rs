@@ -1,11 +1,8 @@
 //! One table of a dataset, and its row group in the making.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use crate::prelude::*;
 
-use crate::error::{Error, Result};
 use ::parquet::file::metadata::KeyValue;
-use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType};
 
 use super::arrow::ArrowTable;

@@ -3,15 +3,14 @@
 //! The method of a node is known at the end only, because the rundown names methods then. Until then nodes wait as they
 //! are; when there are many, in a temporary file.
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
-use tracequet_trace::error::{Problem, Severity};
-use tracequet_trace::map::{Map, Set};
-use tracequet_trace::reader::{ProcessKey, Stack};
+use tracequet_trace::map::Set;
+use tracequet_trace::reader::Stack;
 
 use super::nodes::{Allocated, Node, Nodes};
 use crate::fact::{CallsiteId, FactSink};
+use crate::prelude::*;
 
 /// Nodes remembered at once. Past it the memory starts again: later stacks get new numbers, and a stack seen before may
 /// appear a second time.

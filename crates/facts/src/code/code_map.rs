@@ -1,7 +1,6 @@
 //! Finds the code at an address of a process, at a time.
 
-use tracequet_trace::map::Map;
-use tracequet_trace::reader::ProcessKey;
+use crate::prelude::*;
 
 /// Ranges that are looked at for one address, at most: they overlap only where code follows code.
 const MAX_OVERLAPS: usize = 64;

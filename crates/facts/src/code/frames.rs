@@ -1,8 +1,6 @@
 //! Resolves frames of call stacks: the method, native function or module at an address at a time.
 
-use tracequet_trace::error::{Problem, Severity, beginning};
-use tracequet_trace::map::Map;
-use tracequet_trace::reader::ProcessKey;
+use tracequet_trace::error::beginning;
 use tracequet_trace::reader::symbols::{NativeKey, NativeModule};
 
 use super::callsites::Space;
@@ -22,6 +20,7 @@ use super::{walk, written};
 use crate::fact::{Callsite, CallsiteId, FactSink, Frame, FrameId};
 use crate::loader::assemblies::Assemblies;
 use crate::loader::managed_modules::{AotImage, ManagedModules};
+use crate::prelude::*;
 use crate::totals::FrameCounts;
 
 /// Code of the diagnostic that says how many frames have no name, and why.

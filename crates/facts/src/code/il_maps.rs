@@ -1,7 +1,5 @@
 //! IL offsets of the native code of methods.
 
-use tracequet_trace::event::value::Value;
-
 use crate::prelude::*;
 
 /// Maps, and entries of all of them (8 bytes each), that are remembered.

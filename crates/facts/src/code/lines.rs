@@ -1,7 +1,5 @@
 //! Source lines of frames: from native code to IL by the recording, from IL to a line by symbols on this machine.
 
-use tracequet_trace::error::{Problem, Severity};
-use tracequet_trace::reader::ProcessKey;
 use tracequet_trace::reader::symbols::{ManagedModule, NativeModule, NativePlace, Symbols};
 
 use super::methods::Code;
@@ -9,6 +7,7 @@ use super::modules::{Modules, Pdb};
 use super::paths::{Files, of_runtime};
 use crate::fact::FactSink;
 use crate::loader::managed_modules::ManagedModules;
+use crate::prelude::*;
 
 /// Names of modules in a message, at most.
 const MAX_NAMES: usize = 5;

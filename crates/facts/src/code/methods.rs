@@ -3,7 +3,6 @@
 use super::code_map::{CodeMap, Span};
 use super::il_maps::CodeKey;
 use super::written;
-use crate::enum_names;
 use crate::fact::Method;
 use crate::prelude::*;
 

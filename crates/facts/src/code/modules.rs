@@ -1,7 +1,5 @@
 //! Files that the loader mapped into processes, with address and time.
 
-use tracequet_trace::guid::Guid;
-
 use super::code_map::{CodeMap, Span};
 use crate::fact::Module;
 use crate::prelude::*;

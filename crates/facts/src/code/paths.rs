@@ -1,7 +1,6 @@
 //! Paths of files, as the runtime and as the kernel of Windows write them.
 
-use tracequet_trace::map::Map;
-use tracequet_trace::reader::ProcessKey;
+use crate::prelude::*;
 
 /// Bytes of a path that are looked at for the name of the file, at its end.
 const MAX_END: usize = 8 << 10;

@@ -2,13 +2,9 @@
 
 use std::collections::hash_map::Entry;
 
-use tracequet_trace::event::value::Value;
-use tracequet_trace::map::Map;
-use tracequet_trace::reader::ProcessKey;
-
-use crate::enum_names;
 use crate::fact::{FactSink, Type};
 use crate::input::Input;
+use crate::prelude::*;
 
 /// Types remembered; past it the memory starts again and one may appear twice.
 const MAX_SEEN: usize = 1 << 20;

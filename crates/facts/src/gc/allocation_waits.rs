@@ -1,7 +1,6 @@
 //! Waits of threads that allocate while a background collection runs.
 
 use crate::fact::GcAllocationWait;
-use crate::nested::{Item, Nested};
 use crate::prelude::*;
 
 /// The meaning of an event.

@@ -2,7 +2,6 @@
 
 use super::moment::Moment;
 use crate::code::types::Types;
-use crate::enum_names;
 use crate::fact::Allocation;
 use crate::prelude::*;
 

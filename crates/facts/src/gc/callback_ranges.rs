@@ -4,7 +4,7 @@ use tracequet_trace::error::{Problem, Severity};
 
 use super::callback_collections::CallbackGcTracker;
 use super::lengths::{CLAMP, CLAMPED_LENGTH, MAX_LENGTH, tag};
-use super::version_pairs::Pairs;
+use super::version_pairs::{Kind, Pairs};
 use crate::callbacks::call::Call;
 use crate::fact::{FactSink, GcRoot, LengthKind};
 
@@ -39,67 +39,37 @@ fn length1(wide: bool, length: u64) -> (u64, LengthKind) {
 }
 
 impl CallbackRanges {
-    /// SurvivingReferences, or its second version.
-    pub fn surviving(
+    /// SurvivingReferences or MovedReferences, or the second version of either.
+    pub fn memory(
         &mut self,
         call: &Call<'_>,
-        version: u8,
-        rows: &[[u64; 2]],
+        (kind, version): (Kind, u8),
+        rows: impl Iterator<Item = [u64; 3]> + Clone,
         collections: &mut CallbackGcTracker,
         sink: &mut impl FactSink,
     ) {
-        let fits = |row: &&[u64; 2]| row[1] < MAX_LENGTH;
-        self.leave_out(rows.iter().filter(|row| !fits(row)).count(), collections);
         let wide = call.wide;
-        self.unaligned += rows.iter().filter(|row| is_unaligned(wide, row[0], row[1])).count() as u64;
-        self.too_high += rows.iter().filter(|row| is_too_high(wide, row[0], row[1])).count() as u64;
-        let rows = rows.iter().filter(fits).copied();
+        let fits = |row: &[u64; 3]| row[2] < MAX_LENGTH;
+        let count = |is: &dyn Fn(&[u64; 3]) -> bool| rows.clone().filter(is).count() as u64;
+        self.leave_out(count(&|row| !fits(row)), collections);
+        self.unaligned += count(&|row| is_unaligned(wide, row[0] | row[1], row[2]));
+        self.too_high += count(&|row| is_too_high(wide, row[0].max(row[1]), row[2]));
+        let rows = rows.filter(fits);
         if version == 2 {
             // A v2 that failed, or of which v1 is not recorded, is not followed by its v1.
-            return self.pairs.surviving2(call, rows, collections);
+            return self.pairs.second(call, kind, rows, collections);
         }
-        match self.pairs.surviving1(call, rows.clone(), collections) {
-            Some(true) => {}
-            Some(false) => self.contradiction(call, sink),
-            None => {
-                let ranges = &mut collections.innermost(call.ts_ns).ranges;
-                rows.clone().filter(|row| wide && row[1] == CLAMP).for_each(|row| ranges.clamped_at(row[0]));
-                ranges.survived(rows.map(|[start, length]| {
-                    let (length, kind) = length1(wide, length);
-                    [start, tag(length, kind)]
-                }));
-            }
-        }
-    }
-
-    /// MovedReferences, or its second version.
-    pub fn moved(
-        &mut self,
-        call: &Call<'_>,
-        version: u8,
-        rows: &[[u64; 3]],
-        collections: &mut CallbackGcTracker,
-        sink: &mut impl FactSink,
-    ) {
-        let fits = |row: &&[u64; 3]| row[2] < MAX_LENGTH;
-        self.leave_out(rows.iter().filter(|row| !fits(row)).count(), collections);
-        let wide = call.wide;
-        self.unaligned += rows.iter().filter(|row| is_unaligned(wide, row[0] | row[1], row[2])).count() as u64;
-        self.too_high += rows.iter().filter(|row| is_too_high(wide, row[0].max(row[1]), row[2])).count() as u64;
-        let rows = rows.iter().filter(fits).copied();
-        if version == 2 {
-            return self.pairs.moved2(call, rows, collections);
-        }
-        match self.pairs.moved1(call, rows.clone(), collections) {
+        match self.pairs.first(call, kind, rows.clone(), collections) {
             Some(true) => {}
             Some(false) => self.contradiction(call, sink),
             None => {
                 let ranges = &mut collections.innermost(call.ts_ns).ranges;
                 rows.clone().filter(|row| wide && row[2] == CLAMP).for_each(|row| ranges.clamped_at(row[1]));
-                ranges.moved(rows.map(|[old, new, length]| {
-                    let (length, kind) = length1(wide, length);
-                    [old, new, tag(length, kind)]
-                }));
+                let tagged = |[old, new, length]: [u64; 3]| {
+                    let (length, known) = length1(wide, length);
+                    [old, new, tag(length, known)]
+                };
+                kind.put(rows.map(tagged), ranges);
             }
         }
     }
@@ -112,7 +82,8 @@ impl CallbackRanges {
         collections: &mut CallbackGcTracker,
         sink: &mut impl FactSink,
     ) {
-        match self.pairs.roots1(call, objects, collections) {
+        let rows = objects.iter().map(|[object_id]| [*object_id, 0, 0]);
+        match self.pairs.first(call, Kind::Roots, rows, collections) {
             Some(true) => {}
             Some(false) => self.contradiction(call, sink),
             None => {
@@ -126,9 +97,9 @@ impl CallbackRanges {
         }
     }
 
-    fn leave_out(&mut self, rows: usize, collections: &mut CallbackGcTracker) {
+    fn leave_out(&mut self, rows: u64, collections: &mut CallbackGcTracker) {
         if rows > 0 {
-            self.bad_lengths += rows as u64;
+            self.bad_lengths += rows;
             collections.rows_lost();
         }
     }

@@ -3,7 +3,6 @@
 use super::event_collections::{Start, Trigger};
 use super::moment::Moment;
 use super::runtimes::Runtime;
-use crate::enum_names;
 use crate::prelude::*;
 
 /// The subject of an event about a collection.

@@ -1,7 +1,5 @@
 //! Records of the collector about each heap and its generations at the end of a collection.
 
-use tracequet_trace::event::value::Value;
-
 use super::event_collections::EventGcTracker;
 use crate::fact::{Gc, GcHeap, GcHeapGeneration};
 use crate::prelude::*;

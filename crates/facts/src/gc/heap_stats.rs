@@ -1,10 +1,7 @@
 //! Sizes of the heap: what the runtime sums up at the end of each collection.
 
-use tracequet_trace::event::value::Value;
-
 use super::moment::Moment;
 use super::runtimes::Runtime;
-use crate::enum_names;
 use crate::fact::{Gc, GcHeapStats};
 use crate::prelude::*;
 

@@ -9,7 +9,6 @@
 
 use super::event_collections::EventGcTracker;
 use crate::fact::GcJoin;
-use crate::nested::{Item, Nested};
 use crate::prelude::*;
 
 impl Item for GcJoin {

@@ -1,6 +1,5 @@
 //! Marking by kinds of roots: how long it takes and how much it finds.
 
-use crate::enum_names;
 use crate::fact::{GcId, GcMark};
 use crate::prelude::*;
 

@@ -9,14 +9,11 @@
 //! ```
 //! An object with more than 128 references is several events one behind the other, all but the first of size 0 (sgen-mono.c).
 
-use std::collections::BTreeMap;
-
 use tracequet_trace::error::beginning;
 
 use super::event_collections::Start;
 use super::moment::Moment;
 use super::runtimes::Runtime;
-use crate::enum_names;
 use crate::fact::{Allocation, GcHandle, GcRoot, HeapObject, HeapReference, Type};
 use crate::generic_names::as_in_runtime;
 use crate::prelude::*;

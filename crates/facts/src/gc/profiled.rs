@@ -11,11 +11,6 @@
 //! [`Profiled`] is the only way in: it is given the events of profilers, learns of each event of a runtime before its
 //! tracker does, and numbers the collections of both.
 
-use std::collections::BTreeMap;
-
-use tracequet_trace::error::{Problem, Severity};
-use tracequet_trace::reader::ProcessKey;
-
 use super::event_collections::EventGcTracker;
 use super::moment::Moment;
 use super::profiler::{ProfilerEvent, Scratch, Translated, translate};
@@ -26,6 +21,7 @@ use crate::callbacks::call::Call;
 use crate::code::types::Types;
 use crate::fact::{Fact, FactSink, GcId};
 use crate::input::Input;
+use crate::prelude::*;
 
 /// Processes with a profiler; no machine runs more. Events of further ones are counted and left out.
 const MAX_PROCESSES: usize = 4096;

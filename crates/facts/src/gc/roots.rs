@@ -2,11 +2,8 @@
 //!
 //! The runtime reports them on its walk of the heap (GCHeapDump keyword), each time within a collection.
 
-use tracequet_trace::event::value::Value;
-
 use super::moment::Moment;
 use super::runtimes::Runtime;
-use crate::enum_names;
 use crate::fact::{GcId, GcRoot, GcWeakElement};
 use crate::prelude::*;
 

@@ -6,7 +6,6 @@
 use std::collections::hash_map::Entry;
 
 use tracequet_trace::error::beginning;
-use tracequet_trace::event::value::Value;
 
 use crate::fact::{Allocation, AllocationLifetime};
 use crate::prelude::*;

@@ -15,7 +15,6 @@ enum Type {
     F32,
 }
 use Type::{F32, U8, U16, U32, U64};
-use tracequet_trace::event::value::Value;
 
 struct Layout {
     name: &'static str,

@@ -1,7 +1,5 @@
 //! Requests to disks, and page faults that have to read from one.
 
-use tracequet_trace::time::Clock;
-
 use crate::fact::{DiskIo, PageFault};
 use crate::prelude::*;
 

@@ -1,6 +1,5 @@
 //! Hardware counters: what they are called, and samples that they cause.
 
-use tracequet_trace::event::value::Value;
 use tracequet_trace::reader::counters;
 
 use crate::fact::{HardwareCounter, HardwareSample};

@@ -5,7 +5,6 @@
 //! lie in modules of the kernel.
 
 use tracequet_trace::reader::Stack;
-use tracequet_trace::time::Clock;
 
 use super::kernel_images::KernelImages;
 use super::nesting::Nesting;

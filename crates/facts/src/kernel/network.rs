@@ -2,8 +2,6 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use tracequet_trace::event::value::Value;
-
 use crate::fact::Network;
 use crate::prelude::*;
 

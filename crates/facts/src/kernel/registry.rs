@@ -3,8 +3,6 @@
 //! An event comes at the end of an operation and says when it began, in ticks of the session's clock. A key goes by its
 //! control block; events name it when it is made, and lists name those that are there.
 
-use tracequet_trace::time::Clock;
-
 use crate::fact::{Registry, RegistryKey};
 use crate::listed::Listed;
 use crate::prelude::*;

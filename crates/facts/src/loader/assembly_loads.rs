@@ -1,7 +1,6 @@
 //! Requests to the loader for assemblies, with their duration and result.
 
 use crate::fact::AssemblyLoad;
-use crate::nested::{Item, Nested};
 use crate::prelude::*;
 
 /// The meaning of an event.

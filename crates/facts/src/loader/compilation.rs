@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::enum_names;
 use crate::fact::MethodCompilation;
-use crate::nested::{Item, Nested};
 use crate::prelude::*;
 
 /// The meaning of an event.

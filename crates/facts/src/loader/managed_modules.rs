@@ -1,6 +1,5 @@
 //! Modules of assemblies, with the keys of their symbols.
 
-use tracequet_trace::guid::Guid;
 use tracequet_trace::reader::symbols::{self, NativeKey};
 
 use crate::fact::ManagedModule;

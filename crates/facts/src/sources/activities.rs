@@ -2,8 +2,7 @@
 
 use std::borrow::Borrow;
 
-use tracequet_trace::error::{Problem, Severity, beginning};
-use tracequet_trace::event::value::Value;
+use tracequet_trace::error::beginning;
 use tracequet_trace::event::{Decoding, EventInfo};
 use tracequet_trace::time::{file_time_to_utc_us, format_utc};
 use tracequet_trace::utf16;

@@ -12,9 +12,8 @@
 
 use std::rc::Rc;
 
-use tracequet_trace::guid::Guid;
-use tracequet_trace::map::{Map, Set};
-use tracequet_trace::time::{Clock, FILE_TIME_UNIX_EPOCH};
+use tracequet_trace::map::Set;
+use tracequet_trace::time::FILE_TIME_UNIX_EPOCH;
 
 use super::async_buffer::{Buffer, Kind, Lengths, Record, Stack, Step};
 use super::tasks::PROVIDER as TPL;

@@ -1,7 +1,6 @@
 //! Values of counters: EventCounters of any source, and instruments of System.Diagnostics.Metrics.
 
 use tracequet_trace::event::plan::Node;
-use tracequet_trace::event::value::Value;
 
 use crate::fact::Counter;
 use crate::input::ANY;

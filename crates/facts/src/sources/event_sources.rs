@@ -1,10 +1,7 @@
 //! What EventSources report of themselves: that they cannot be enabled, or cannot write an event. Nothing else in a recording says that
 //! their events are missing. Source: dotnet/runtime, `EventSource.ReportOutOfBandMessage` and `DiagnosticSourceEventSource`.
 
-use std::collections::BTreeMap;
-
 use tracequet_trace::error::beginning;
-use tracequet_trace::event::value::Value;
 use tracequet_trace::event::{Event, EventInfo};
 use tracequet_trace::utf16;
 

@@ -1,11 +1,8 @@
 //! Messages of Microsoft.Extensions.Logging. Its EventSource writes up to three events for one message, one after the other on the thread
 //! that logs: the formatted message, its parts as structs, and as JSON. Source: dotnet/runtime, `EventSourceLogger.Log`.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value as Json};
 use tracequet_trace::error::beginning;
-use tracequet_trace::event::value::Value;
 
 use super::spans::Span;
 use crate::fact::Log;

@@ -3,15 +3,12 @@
 use std::collections::VecDeque;
 use std::hash::Hash;
 
-use tracequet_trace::guid::Guid;
-use tracequet_trace::map::Map;
-use tracequet_trace::reader::ProcessKey;
-
 use super::outcome::{FAILURE, Said, UNKNOWN};
 use super::spans::Span;
 use super::work_event::number;
 
 use crate::fact::{Activity, FactSink};
+use crate::prelude::*;
 
 /// Pieces of work in all, and of one kind with one activity id, at most. The fields of one may have some KB.
 const MAX_OPEN: usize = 1 << 14;

@@ -3,10 +3,9 @@
 //! Source: `TplEventSource` of .NET. Its events have neither opcodes nor names that end in Start and Stop.
 
 use tracequet_trace::event::EventInfo;
-use tracequet_trace::event::value::Value;
-use tracequet_trace::guid::Guid;
 
 use super::work_event::{self, Step};
+use crate::prelude::*;
 use crate::scalars::Scalars;
 
 /// The library's EventSource.

@@ -12,7 +12,6 @@
 //! that follows proves the former. Where neither is so, nothing is said of the handlers of either.
 
 use crate::fact::Exception;
-use crate::nested::{Item, Nested};
 use crate::prelude::*;
 
 /// The meaning of an event.

@@ -1,7 +1,6 @@
 //! Waits of threads: for locks, and others.
 
 use crate::fact::{Contention, Wait};
-use crate::nested::{Item, Nested};
 use crate::prelude::*;
 
 /// The meaning of an event.

@@ -3,7 +3,6 @@
 use std::collections::hash_map::Entry;
 
 use tracequet_trace::event::Event;
-use tracequet_trace::guid::Guid;
 use tracequet_trace::reader::ThreadIndex;
 
 use super::activity_path;

@@ -1,14 +1,9 @@
 //! Makes one pack of recordings and packs of a dataset.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
-use tracequet_dataset::error::{Error, Result};
-
 use super::made::{Files, Made};
 use super::merge::{Failed, Input, Part, merge};
 use crate::files::{Lake, MergedTable, Workspace};
+use crate::prelude::*;
 use tracequet_dataset::format::{Entry, Format, Pack, PackedFile, Recorded, paths};
 use tracequet_dataset::write::staging::Staging;
 use tracequet_trace::parallel;

@@ -1,12 +1,7 @@
 //! A pack that was made: its entry, and its files until they are in the dataset.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
-use std::sync::Arc;
-
-use tracequet_dataset::error::{Error, Result};
-
 use crate::files::{NewFile, Workspace};
+use crate::prelude::*;
 use tracequet_dataset::format::{Member, Pack, PackedFile, PackedTable, Recorded, paths};
 
 /// The files of a table.

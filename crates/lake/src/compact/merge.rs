@@ -1,16 +1,14 @@
 //! The rows of one table of many recordings, from the files where they lie into those of a pack.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry as Slot;
 use std::fs::File;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-use tracequet_dataset::error::{Error, Result};
 
 use crate::files::{MergedTable, merged_schema};
+use crate::prelude::*;
 use tracequet_dataset::format::{Format, PackedFile};
 use tracequet_dataset::read::shared_file::SharedFile;
 use tracequet_dataset::read::{Batches, Footers, Table, parquet_file};

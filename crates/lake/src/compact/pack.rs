@@ -1,12 +1,9 @@
 //! Compacts a dataset: makes one pack after the other until all is well.
 
-use std::sync::Arc;
-
-use tracequet_dataset::error::{Error, Result};
-
 use super::job::{Job, NotMade, all};
 use super::plan::{Group, Known, Limits, Single, next};
 use crate::files::Lake;
+use crate::prelude::*;
 use tracequet_dataset::format::{Entry, Pack, PackHead, Status};
 
 /// The number of times that a pack is made again because its recordings were removed or converted again meanwhile.

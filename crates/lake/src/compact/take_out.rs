@@ -1,11 +1,8 @@
 //! Takes recordings out of packs, or some of their tables: the pack is written again without them.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use tracequet_dataset::error::{Error, Result};
-
 use super::job::{Job, NewLabels, whole};
 use crate::files::Lake;
+use crate::prelude::*;
 use tracequet_dataset::format::{DamagedEntry, Labels, Pack, Recorded, paths};
 use tracequet_dataset::write::DatasetWriter;
 

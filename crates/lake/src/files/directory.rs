@@ -6,13 +6,11 @@
 //! one left half there. Recordings that are ready at the same time are put together, so that they wait for the disk
 //! once.
 
-use std::collections::{BTreeSet, HashSet};
+use crate::prelude::*;
 use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use tracequet_dataset::error::{Error, Result};
 use tracequet_trace::source::store::Version;
 
 use super::lock;

@@ -3,8 +3,8 @@
 //! Row groups of files that are large enough are copied as they are: their bytes, and what the footer says of them. The
 //! others are made of batches, recording by recording.
 
+use crate::prelude::*;
 use std::fs::File;
-use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -17,7 +17,6 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::{KeyValue, RowGroupMetaData};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
-use tracequet_dataset::error::{Error, Result};
 
 use tracequet_dataset::format::{PackedFile, VERSION};
 use tracequet_dataset::read::shared_file::SharedFile;

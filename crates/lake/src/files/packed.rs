@@ -8,13 +8,10 @@
 //! entries, and after a while the hidden directory. A program that does any of this holds the lock of the dataset, and
 //! the next run does what a killed one has left.
 
-use std::collections::{BTreeMap, BTreeSet};
+use crate::prelude::*;
 use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-
-use tracequet_dataset::error::{Error, Result};
 
 use super::recording::NewFile;
 use tracequet_dataset::format::{Pack, Recorded, paths};

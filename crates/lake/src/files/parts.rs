@@ -2,11 +2,10 @@
 //! that appear one after the other in a dataset of several recordings. In the end the whole takes the place of the
 //! parts.
 
-use std::sync::Arc;
+use crate::prelude::*;
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
-use tracequet_dataset::error::{Error, Result};
 
 use super::directory::Directory;
 use tracequet_dataset::write::Encoders;

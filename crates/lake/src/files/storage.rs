@@ -1,12 +1,11 @@
 //! Where a dataset of several recordings lies: a directory or an object store. A [`Lake`](super::Lake) decides what is
 //! done, its storage does each step in its own way.
 
+use crate::prelude::*;
 use std::fmt::Debug;
 use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use tracequet_dataset::error::Result;
 use tracequet_trace::source::store::Version;
 
 use super::recording::{NewFile, NewRecording};

@@ -1,8 +1,6 @@
 //! A hidden directory of a dataset, for files that take their places there later.
 
-use std::path::Path;
-
-use tracequet_dataset::error::Result;
+use crate::prelude::*;
 
 use tracequet_dataset::write::staging::Staging;
 

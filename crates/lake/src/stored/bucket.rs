@@ -1,15 +1,13 @@
 //! A dataset of several recordings in an object store. Files are uploaded; an entry is one object, written on the
 //! condition that there is none, and the manifest on the condition that no other writer has replaced it.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::files::{Holds, Listed, Manifest, NewFile, NewRecording, ReadEntry, Storage, Turn};
-use tracequet_dataset::error::{Error, Result};
+use crate::prelude::*;
 use tracequet_dataset::format::paths::{self, ENTRIES, MANIFEST, NO_RECORDING, VIEWS, key_of, table_of};
 use tracequet_dataset::format::{
     DamagedEntry, Entry, Format, MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, Pack, PackHead, Recorded, tag_of,

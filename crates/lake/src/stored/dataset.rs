@@ -1,10 +1,8 @@
 //! A dataset in a store, of which the parts that are needed are copied to this machine.
 
-use std::collections::{HashMap, HashSet};
-use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use crate::prelude::*;
+use std::path::Component;
 
-use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::paths::{self, ENTRIES, MANIFEST, NO_RECORDING, key_of, table_of};
 use tracequet_dataset::format::{MOST_ENTRY_BYTES, MOST_MANIFEST_BYTES, PackHead};
 use tracequet_dataset::write::pack_head;

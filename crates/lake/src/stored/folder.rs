@@ -1,8 +1,7 @@
 //! A folder for temporary files that is removed when it is dropped, and when the program is ended.
 
-use std::path::Path;
+use crate::prelude::*;
 
-use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::write::Unfinished;
 
 /// The folder.

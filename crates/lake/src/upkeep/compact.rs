@@ -1,13 +1,12 @@
 //! Compacts a dataset of several recordings, and takes recordings out of packs where they are to go.
 
-use std::path::Path;
 use std::time::Duration;
 
 use crate::compact::{
     Compacted, HeldRecording, Limits, PackOptions, compact as compact_lake, put_held as put_as_packs, take_out,
 };
 use crate::files::{Lake, NewRecording, Put};
-use tracequet_dataset::error::{Error, Result};
+use crate::prelude::*;
 use tracequet_dataset::format::{Format, TableInfo};
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::write::Compression;

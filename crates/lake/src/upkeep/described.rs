@@ -1,8 +1,5 @@
 //! The files that sum up the recordings of a dataset of several: `manifest.json` and `views.sql`.
 
-use std::collections::{HashMap, HashSet};
-
-use tracequet_dataset::error::Result;
 use tracequet_dataset::format::{Head, Layout, Summed, TableInfo, paths};
 use tracequet_dataset::table::schema::{self, SCHEMA_VERSION};
 use tracequet_dataset::table::views;
@@ -10,6 +7,7 @@ use tracequet_dataset::table::views;
 use super::empty;
 use super::head::Written;
 use crate::files::Lake;
+use crate::prelude::*;
 
 /// Writes them, by the entries of the recordings and the tables of which there is a file without rows. With `anew` all
 /// entries are read, whatever the summary of now says of them.

@@ -1,10 +1,8 @@
 //! The files without rows of a dataset of several recordings: one for each table, so that no recording needs one for a
 //! table of which it has no rows, and a glob over the files of a table still finds its columns.
 
-use std::sync::Arc;
-
 use crate::files::Lake;
-use tracequet_dataset::error::Result;
+use crate::prelude::*;
 use tracequet_dataset::format::AddressType;
 use tracequet_dataset::format::paths::{self, NO_RECORDING};
 use tracequet_dataset::format::{Format, VERSION};

@@ -1,12 +1,10 @@
 //! Lets old recordings of a dataset of several go: whole, or but for the tables that are to stay.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::compact::{reduce, remove_recordings};
 use crate::files::Lake;
-use tracequet_dataset::error::{Error, Result};
+use crate::prelude::*;
 use tracequet_dataset::format::{Recorded, Status};
 use tracequet_dataset::table::select::{Selection, without_groups};
 use tracequet_trace::time::format_utc;

@@ -1,9 +1,7 @@
 //! Where a dataset of several recordings lies, by its name.
 
-use std::path::Path;
-
 use crate::files::{Directory, Lake, Storage};
-use tracequet_dataset::error::Result;
+use crate::prelude::*;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_trace::source::store::Address;
 

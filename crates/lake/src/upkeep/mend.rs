@@ -1,10 +1,8 @@
 //! Changes what a dataset of several recordings has: removes some, or makes the summary anew, whatever became of it.
 
-use std::path::{Path, PathBuf};
-
 use crate::compact::remove_recordings;
 use crate::files::{Holds, Lake};
-use tracequet_dataset::error::{Error, Result};
+use crate::prelude::*;
 use tracequet_dataset::format::{AddressType, Format, Head, Layout, is_ours, paths};
 use tracequet_dataset::read::{Table, arrow_schema::DataType};
 use tracequet_dataset::table::schema;

@@ -1,10 +1,9 @@
 //! Hands events with their meaning to a visitor: the joint between readers and decoders.
 
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 
 use super::{Event, EventInfo};
-use crate::error::{Problem, Result};
+use crate::prelude::*;
 use crate::reader::etl::{Describes, EventManifests, complete};
 use crate::reader::text::{TextBudget, text_of};
 use crate::reader::{

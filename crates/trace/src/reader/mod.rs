@@ -12,13 +12,11 @@ pub mod nettrace;
 pub mod symbols;
 pub(crate) mod text;
 
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 pub use format::{Format, read};
 
-use crate::error::Problem;
-use crate::guid::Guid;
+use crate::prelude::*;
 use crate::time::Clock;
 
 /// The header of a recording: facts about it as a whole.

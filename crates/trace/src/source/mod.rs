@@ -21,8 +21,8 @@ mod spooled;
 pub mod store;
 pub mod temporary;
 
+use crate::prelude::*;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use file::Opened;
@@ -31,8 +31,6 @@ pub use recording_path::RecordingPath;
 pub use shrunk::lost_map;
 pub use spooled::Spooled;
 use spooled::{Unpacked, free_space, spool_limit, too_large};
-
-use crate::error::{Error, Result};
 
 /// The largest frame that is read from a stream in one piece. Writers use at most 16 MiB (the 24-bit size of V6).
 pub const MAX_CHUNK: usize = 64 << 20;

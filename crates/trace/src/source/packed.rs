@@ -1,14 +1,13 @@
 //! Unpacks .gz, .zst and .zip.
 
+use crate::prelude::*;
 use std::fmt;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 use super::MappedFile;
 use super::reopened::Reopened;
 use super::spooled::{Spooled, Unpacked, spool_limit, too_large};
-use crate::error::{Error, Result};
 
 const GZIP: &[u8] = &[0x1F, 0x8B];
 const ZSTD: &[u8] = &[0x28, 0xB5, 0x2F, 0xFD];

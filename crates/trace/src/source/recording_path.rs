@@ -1,8 +1,8 @@
 //! Where a recording is: a file of its own, standard input, an object of a store, or a part of an archive that holds
 //! several.
 
+use crate::prelude::*;
 use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Input;
@@ -11,7 +11,6 @@ use super::packed;
 #[cfg(feature = "packed")]
 use super::spooled::Unpacked;
 use super::store::{Address, Fetched, shown};
-use crate::error::{Error, Result};
 
 /// Names a recording that can be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,15 +4,13 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::Read;
-use std::path::{Path, PathBuf};
 
 use super::manifest::{self, EventManifest};
 use super::shipped;
 use super::tdh_types::Description;
 use super::tmf;
 use super::xml;
-use crate::error::{Error, Problem, Result, Severity};
-use crate::guid::Guid;
+use crate::prelude::*;
 use crate::reader::{EtwForm, EtwLayout, EventType, Layout};
 use crate::utf16;
 

@@ -9,11 +9,10 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::ops::ControlFlow;
 
 use super::body::Body;
 use super::chain::{Link, Session};
-use crate::error::{Problem, Severity};
+use crate::prelude::*;
 use crate::source::MappedFile;
 
 /// All buffers in memory of their own together; what does not fit is left out and reported.

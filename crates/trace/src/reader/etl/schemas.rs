@@ -1,7 +1,6 @@
 //! A recording's descriptions of its own events: provider names, manifests and embedded schemas. They often come after
 //! the events that they describe; the prescan finds them.
 
-use nom::Parser;
 use nom::combinator::verify;
 
 use super::header::Head;
@@ -10,9 +9,8 @@ use super::subject::EVENT_INFO;
 use super::tdh_types::Description;
 use super::{event_info, items};
 use crate::bytes::{Parsed, u8le, u16le};
-use crate::error::{Problem, Report, Severity};
-use crate::guid::Guid;
-use crate::map::Map;
+use crate::error::Report;
+use crate::prelude::*;
 use crate::reader::EtwForm;
 
 /// The event of an EventSource that carries a piece of its manifest. Source: `EventSource.cs`, ManifestEnvelope.

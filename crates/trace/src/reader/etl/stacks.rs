@@ -20,8 +20,7 @@ use super::header::{Head, NO_ID};
 use super::kernel_layouts::KernelLayouts;
 use super::refs::{Key, Part, Ref, Refs};
 use super::subject::{self, STACK_WALK};
-use crate::guid::Guid;
-use crate::map::Map;
+use crate::prelude::*;
 use crate::source::{MappedFile, temporary};
 
 /// Events that are stacks of which note is taken (100 MB); those beyond stay events of their own.

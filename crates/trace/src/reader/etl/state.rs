@@ -1,6 +1,6 @@
 //! The second walk over all events: hands each to the visitor, with its kind, its thread and its stack.
 
-use std::ops::{ControlFlow, RangeInclusive};
+use std::ops::RangeInclusive;
 
 use super::header::{self, Head, NO_ID};
 use super::items::{self, Items};
@@ -10,9 +10,8 @@ use super::stacks::{self, Sources, Turn};
 use super::subject::{self, Subject};
 use super::tdh_types::Description;
 use super::tracelogging;
-use crate::error::{Problem, ProblemLog, Severity};
-use crate::guid::Guid;
-use crate::map::Map;
+use crate::error::ProblemLog;
+use crate::prelude::*;
 use crate::reader::text::text_of;
 use crate::reader::{
     EtwForm, EtwLayout, EventType, Field, FieldType, Labels, Layout, RawEvent, Stack, Thread, ThreadIndex, TypeId,

@@ -1,10 +1,8 @@
 //! The header of a block of events or metadata (V4 to V6), and whether the events keep to it.
 //! Source: `NetTraceFormat.md` and `NetTraceFormat_v5.md`, "EventBlock".
 
-use nom::Parser;
-
 use crate::bytes::{Parsed, i64le, refuse, take, u16le};
-use crate::error::{Problem, Severity};
+use crate::prelude::*;
 
 /// The header of a block.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,6 @@
 //! The blocks of V3 to "V5": events, descriptions of them, stacks, sequence points.
 //! Source: `NetTraceFormat_v5.md`, the sections on each object.
 
-use nom::Parser;
-
 use super::block_header::block_header;
 use super::event_header::EventHeader;
 use super::metadata::record;
@@ -10,7 +8,7 @@ use super::object_type::Content;
 use super::resync::{Behind, next_flat_event};
 use super::state::{NettraceState, is_hole};
 use crate::bytes::{Parsed, i64le, inner, items, refuse, take, u32le, u64le};
-use crate::error::{Problem, Severity};
+use crate::prelude::*;
 use crate::source::{Chunk, Source};
 
 /// Reads the content of a block, which begins at `start`. Gives how many bytes of events at its end could not be read.

@@ -1,7 +1,6 @@
 //! The blocks of V6.
 //! Source: `NetTraceFormat.md`, version 6.
 
-use nom::Parser;
 use nom::combinator::rest_len;
 
 use super::block_header::block_header;
@@ -9,7 +8,7 @@ use super::blocks::stack_block;
 use super::rows_v6::{label_list, metadata_row, sequence_point, thread_row};
 use super::state::NettraceState;
 use crate::bytes::{Parsed, inner, items, refuse, take, u16le, u32le, varuint32, varuint64};
-use crate::error::{Problem, Severity};
+use crate::prelude::*;
 use crate::reader::Layout;
 use crate::source::{Chunk, Source};
 

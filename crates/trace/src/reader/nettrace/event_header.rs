@@ -1,10 +1,8 @@
 //! Headers of single events: V4 to V6 blobs, compressed and not, and the flat form of V1 to V3.
 //! Source: `NetTraceFormat.md` and `NetTraceFormat_v5.md`, "Event rows" and "Event blobs"; `NetPerfFormat.md`.
 
-use nom::Parser;
-
 use crate::bytes::{Parsed, fail, guid, i32le, i64le, take, u8le, u32le, u64le, varuint32, varuint64};
-use crate::guid::Guid;
+use crate::prelude::*;
 
 const METADATA_ID: u8 = 1;
 const CAPTURE_AND_SEQUENCE: u8 = 2;

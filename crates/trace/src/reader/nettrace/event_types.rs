@@ -4,8 +4,7 @@
 //! one stand-in that says so.
 
 use super::report::Reporter;
-use crate::error::{Problem, Severity};
-use crate::map::Map;
+use crate::prelude::*;
 use crate::reader::text::{TextBudget, text_of};
 use crate::reader::{EventType, Field, Layout, TypeId};
 

@@ -1,7 +1,5 @@
 //! V1 and V2 (.NET Core 2.0): events in one run, without blocks, up to a forward reference at the end of the file.
 
-use std::path::Path;
-
 use super::blocks::damaged_event;
 use super::event_header::EventHeader;
 use super::metadata::flat_record;
@@ -9,7 +7,7 @@ use super::resync::{Behind, next_flat_event, report_second};
 use super::state::NettraceState;
 use super::trace_object::{FLAT_FIELDS_LEN, check, flat_fields, report_start};
 use crate::bytes::{inner, u32le};
-use crate::error::{Error, Problem, Result, Severity};
+use crate::prelude::*;
 use crate::reader::{End, Order, Visitor};
 use crate::source::{MappedFile, Source};
 

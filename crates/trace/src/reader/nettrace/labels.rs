@@ -2,9 +2,7 @@
 
 use super::event_types::Overrides;
 use super::report::Reporter;
-use crate::error::{Problem, Severity};
-use crate::guid::Guid;
-use crate::map::Map;
+use crate::prelude::*;
 use crate::reader::Labels;
 
 /// Label lists between two sequence points.

@@ -1,11 +1,10 @@
 //! Descriptions of event types in V1 to V5.
 //! Source: `NetTraceFormat_v5.md`, "Metadata event encoding"; V1 and V2 from files.
 
-use nom::Parser;
 use nom::combinator::{map, rest};
 
 use crate::bytes::{Parsed, counted, guid, i32le, items, refuse, take, u8le, u32le, u64le, utf16z};
-use crate::error::{Problem, Severity};
+use crate::prelude::*;
 use crate::reader::{EventType, Field, FieldType, Layout};
 use crate::utf16;
 

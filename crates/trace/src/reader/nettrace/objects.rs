@@ -10,8 +10,6 @@
 //! ```
 //! Source: `NetTraceFormat_v5.md`, "Objects".
 
-use std::path::Path;
-
 use super::blocks::content;
 use super::live;
 use super::object_type::{
@@ -21,7 +19,7 @@ use super::resync::{Found, find, go_on, is_object, trailing_bytes};
 use super::state::NettraceState;
 use super::trace_object::{FIELDS_LEN, check, fields, report_start};
 use crate::bytes::i32le;
-use crate::error::{Error, Problem, Result, Severity};
+use crate::prelude::*;
 use crate::reader::{End, Order, Visitor};
 use crate::source::{Chunk, MAX_CHUNK, Source};
 

@@ -5,7 +5,6 @@
 //! that the contents of the block, and the bytes behind it, have to agree. Flat events (V1 to V3) give three lengths
 //! that have to fit.
 
-use nom::Parser;
 use nom::combinator::rest_len;
 
 use super::event_header::EventHeader;
@@ -15,7 +14,7 @@ use super::report::Reporter;
 use super::rows_v6::{label_list, metadata_row, thread_row};
 use super::state::NettraceState;
 use crate::bytes::{Parsed, i64le, take, u16le, u32le, varuint32, varuint64};
-use crate::error::{Problem, Severity};
+use crate::prelude::*;
 use crate::source::{MAX_CHUNK, Source};
 
 /// The first bytes of a recording of V1 to "V5", from V4 on behind "Nettrace".

@@ -1,7 +1,6 @@
 //! The rows of V6 blocks besides events and stacks: header, metadata, threads, labels.
 //! Source: `NetTraceFormat.md`, version 6.
 
-use nom::Parser;
 use nom::combinator::map;
 
 use super::event_types::Overrides;
@@ -11,7 +10,7 @@ use crate::bytes::{
     ParseError, Parsed, counted, guid, i32le, i64le, items, refuse, take, u8le, u16le, u32le, u64le, utf8_counted,
     varuint32, varuint64, zigzag,
 };
-use crate::guid::Guid;
+use crate::prelude::*;
 use crate::reader::{EventType, Field, FieldType, Labels, Layout, NETTRACE_CONTAINER, Thread, TraceInfo};
 
 /// UTF-8 behind its length.

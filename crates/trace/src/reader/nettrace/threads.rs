@@ -1,8 +1,7 @@
 //! The threads of a recording: by OS id (V1 to V5), or by an index of the file (V6).
 
 use super::report::Reporter;
-use crate::error::{Problem, Severity};
-use crate::map::Map;
+use crate::prelude::*;
 use crate::reader::text::TextBudget;
 use crate::reader::{Thread, ThreadIndex};
 

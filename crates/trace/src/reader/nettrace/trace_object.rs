@@ -1,14 +1,11 @@
 //! The header of a recording: the Trace object of V3 to V5 and the bare header of V1 and V2.
 //! Source: `NetTraceFormat_v5.md`, "The First Object: The Trace Object"; V1 and V2 from files.
 
-use std::path::Path;
-
-use nom::Parser;
 use nom::multi::fill;
 
 use super::state::NettraceState;
 use crate::bytes::{Parsed, i64le, u16le, u32le};
-use crate::error::{Error, Problem, Result, Severity};
+use crate::prelude::*;
 use crate::reader::{NETTRACE_CONTAINER, TraceInfo};
 use crate::time::{Clock, system_time_to_utc_ns};
 

@@ -7,10 +7,6 @@
 //! ```
 //! Source: `NetTraceFormat.md`, version 6.
 
-use std::path::Path;
-
-use nom::Parser;
-
 use super::blocks_v6::content;
 use super::live;
 use super::resync::{Found, find, go_on, has_form_v6, is_block_v6, is_recording, trailing_bytes};
@@ -18,7 +14,7 @@ use super::rows_v6::trace;
 use super::state::NettraceState;
 use super::trace_object::{check, report_start};
 use crate::bytes::{Parsed, inner, u32le};
-use crate::error::{Error, Problem, Result, Severity};
+use crate::prelude::*;
 use crate::reader::{End, Order, Visitor};
 use crate::source::{Chunk, Source};
 

@@ -2,16 +2,13 @@
 //! their id and age.
 
 #[cfg(feature = "native-symbols")]
-use std::path::Path;
-use std::path::PathBuf;
+use crate::prelude::*;
 
 #[cfg(feature = "native-symbols")]
 use super::elf::ElfFile;
 use super::files::{Budget, file_name, is_local, read_file};
 use super::functions::NativePlace;
 use super::native_pdb::NativePdb;
-use crate::guid::Guid;
-use crate::map::Map;
 
 /// First bytes of a PDB.
 const MSF: &[u8] = b"Micr";

@@ -5,15 +5,12 @@
 
 use std::fmt;
 
-use nom::Parser;
-
 use super::decorated::{plain_name, without_token};
 use super::functions::{FoundFunction, Functions, NativePlace};
 use super::msf::Msf;
 use super::native_lines::Lines;
 use crate::bytes::{Parsed, counted, guid, refuse, take, u8le, u16le, u32le};
-use crate::guid::Guid;
-use crate::map::Map;
+use crate::prelude::*;
 
 /// Streams with fixed numbers.
 const INFO: usize = 1;

@@ -1,14 +1,11 @@
 //! Searches for the symbols of modules on this machine.
 
-use std::path::{Path, PathBuf};
-
 use super::files::{Budget, file_name, is_local, read_file};
 use super::functions::NativePlace;
 use super::native::{NativeFiles, NativeModule};
 use super::portable_pdb::PortablePdb;
-use crate::error::{Error, Named, Result};
-use crate::guid::Guid;
-use crate::map::Map;
+use crate::error::Named;
+use crate::prelude::*;
 
 /// Names of modules without symbols that are remembered.
 const MAX_NAMES: usize = 1 << 10;

@@ -1,7 +1,7 @@
 //! A session from its start to the last byte.
 
+use crate::prelude::*;
 use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use diagnostics_port::{CgroupLimits, Provider, Session, SessionRequest, Target, start_session, stop_session};
 
 use super::spool::{SpoolReader, SpoolWriter, spool};
-use crate::error::{Error, Result};
 
 /// Bytes that are taken from the runtime at a time.
 const PIECE: usize = 256 << 10;

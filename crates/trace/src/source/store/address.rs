@@ -1,8 +1,6 @@
 //! Addresses of objects: `s3://bucket/key`, `gs://bucket/key`, `az://container/key`, `https://host/path`.
 
-use std::path::{Path, PathBuf};
-
-use crate::error::{Error, Result};
+use crate::prelude::*;
 
 /// A service for objects, by the protocol that it speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,13 +1,12 @@
 //! An object as a temporary file, so that it can be mapped like any other recording.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::address::Address;
 use super::object::{Failure, Version};
 use super::open::open;
-use crate::error::{Error, Result};
+use crate::prelude::*;
 use crate::source::spooled::free_space;
 use crate::source::temporary::{Named, named_in};
 

@@ -7,8 +7,7 @@ use super::address::Address;
 use super::connect;
 use super::object::Store;
 #[cfg(not(feature = "cloud"))]
-use crate::error::Error;
-use crate::error::Result;
+use crate::prelude::*;
 
 /// The store that an address is in. What is needed to speak to it comes from the environment.
 pub fn open(address: &Address) -> Result<Arc<dyn Store>> {

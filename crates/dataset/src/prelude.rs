@@ -1,0 +1,8 @@
+//! What a file of this crate is written with.
+
+pub(crate) use std::path::{Path, PathBuf};
+pub(crate) use std::sync::Arc;
+
+pub(crate) use arrow_array::RecordBatch;
+
+pub(crate) use crate::error::{Error, Result};

@@ -1,0 +1,7 @@
+//! What a file of this crate is written with.
+
+pub(crate) use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+pub(crate) use std::path::{Path, PathBuf};
+pub(crate) use std::sync::Arc;
+
+pub(crate) use tracequet_dataset::error::{Error, Result};
