@@ -7,6 +7,7 @@ use super::live::process::{program_name, trouble};
 use super::prelude::*;
 
 /// One line of the list.
+#[derive(Default)]
 struct Row {
     process: u32,
     name: String,
@@ -36,10 +37,8 @@ fn row(candidate: Candidate) -> Row {
         process: candidate.process,
         name: candidate.name,
         user: candidate.user,
-        version: String::new(),
         command_line: candidate.command_line,
-        port: None,
-        trouble: None,
+        ..Row::default()
     };
     match candidate.port {
         Err(error) => row.trouble = Some(trouble(&error)),

@@ -15,7 +15,6 @@ use crate::prelude::*;
 use tracequet_dataset::read::Dataset;
 use tracequet_dataset::read::arrow_array::RecordBatch;
 
-use super::{HeldTexts, held};
 use definition::full_name;
 pub use definition::{Better, Definition, Metric, Owner, definition_of, definitions};
 pub use figures::Figures;

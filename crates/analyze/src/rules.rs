@@ -74,7 +74,7 @@ struct File {
     rule: Vec<Written>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
     check: String,
@@ -89,13 +89,7 @@ struct Written {
 pub fn read(place: &str, text: &str) -> Result<Vec<Rule>> {
     let wrong = |what: String| Error::Usage(format!("{place}: {what}"));
     let file: File = toml::from_str(text).map_err(|e| wrong(e.to_string()))?;
-    let plain = file.rules.into_iter().map(|check| Written {
-        check,
-        noise: None,
-        severity: None,
-        absent: None,
-        labels: BTreeMap::new(),
-    });
+    let plain = file.rules.into_iter().map(|check| Written { check, ..Written::default() });
     let rules: Result<Vec<Rule>> = plain.chain(file.rule).map(|written| rule(written).map_err(wrong)).collect();
     let rules = rules?;
     if rules.is_empty() { Err(wrong("there is no rule in it".into())) } else { Ok(rules) }

@@ -14,7 +14,6 @@ use tracequet_facts::fact::NON_GC_HEAP;
 use tracequet_trace::parallel;
 
 use self::ranges::{Range, Ranges};
-use super::{HeldTexts, held};
 use crate::collection::{Collection, Doubt, Effect, MovedRow, Said, SurvivingRow};
 use crate::prelude::*;
 

@@ -9,6 +9,7 @@ use tracequet_trace::event::fixed_field::FixedField;
 use tracequet_trace::event::rows::{RowLayout, Rows};
 use tracequet_trace::event::{Decoding, Event, EventInfo};
 use tracequet_trace::reader::ProcessKey;
+use tracequet_trace::time::Clock;
 
 use super::fact::{CallsiteId, OfEvent, Place};
 use super::scalars::Scalars;
@@ -194,6 +195,13 @@ impl<'a> Input<'a> {
     /// Byte offset in the recording.
     pub fn offset(&self) -> u64 {
         self.event.raw.offset
+    }
+
+    /// When an operation began whose end this event is: by `InitialTime`, ticks of the session's clock. `None` where that is
+    /// later than the event, or more than `most_ns` before the recording.
+    pub fn began(&self, clock: Option<&Clock>, most_ns: i64) -> Option<i64> {
+        let ticks = i64::try_from(self.fields.number("InitialTime")?).ok()?;
+        clock?.since_start(ticks).filter(|start| (-most_ns..=self.ts_ns()).contains(start))
     }
 
     /// A field that is a number; 0 when it is missing.

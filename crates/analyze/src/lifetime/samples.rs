@@ -12,7 +12,7 @@ const MAX_SAMPLES: usize = 4 << 20;
 const SAMPLE_STORED: u64 = 512;
 
 /// An allocation with the address of its object.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Sample {
     /// When, nanoseconds since the recording began.
     pub ts_ns: i64,
@@ -39,18 +39,7 @@ pub struct Sample {
 impl Sample {
     /// An object at an address.
     pub fn new(ts_ns: i64, process_id: u64, object_id: u64) -> Sample {
-        Sample {
-            ts_ns,
-            process_id,
-            thread_id: 0,
-            callsite_id: 0,
-            activity_id: Guid::default(),
-            type_id: 0,
-            source: "object",
-            object_id,
-            allocation_bytes: None,
-            object_count: None,
-        }
+        Sample { ts_ns, process_id, object_id, source: "object", ..Sample::default() }
     }
 }
 

@@ -47,12 +47,9 @@ pub fn of(graph: &HeapGraph, retention: &Retention, snapshot: &Snapshot, profile
     });
     let functions = graph.type_names.iter().map(|name| Function {
         name: name.to_string(),
-        written: String::new(),
-        file: String::new(),
-        source: String::new(),
-        start_line: 0,
         code: Code::Managed,
         is_framework: Some(is_of_framework(name)),
+        ..Function::default()
     });
     let functions: Vec<Function> = functions.collect();
     let frames = (0..functions.len() as u32).map(|function| ProfileFrame { function, line: 0 }).collect();

@@ -133,7 +133,7 @@ impl ProfileFormat {
 }
 
 /// A method or a native function, as a frame names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
     /// Name.
     pub name: String,
@@ -152,7 +152,7 @@ pub struct Function {
 }
 
 /// The kind of a function's code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Code {
     /// A method.
     Managed,
@@ -161,6 +161,7 @@ pub enum Code {
     /// In the kernel.
     Kernel,
     /// Nothing is known.
+    #[default]
     Unknown,
 }
 
@@ -282,15 +283,7 @@ const FRAMEWORK: &str = "(framework)";
 impl Profile {
     /// Frames of the framework that call each other become one, so that stacks show what the user's own code does.
     pub fn fold_framework(&mut self) {
-        let folded = Function {
-            name: FRAMEWORK.to_owned(),
-            written: String::new(),
-            file: String::new(),
-            source: String::new(),
-            start_line: 0,
-            code: Code::Unknown,
-            is_framework: Some(true),
-        };
+        let folded = Function { name: FRAMEWORK.to_owned(), is_framework: Some(true), ..Function::default() };
         let place = u32::try_from(self.frames.len()).unwrap_or(u32::MAX);
         self.frames.push(ProfileFrame { function: u32::try_from(self.functions.len()).unwrap_or(u32::MAX), line: 0 });
         self.functions.push(folded);

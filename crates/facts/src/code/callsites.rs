@@ -109,6 +109,14 @@ impl Callsites {
         id
     }
 
+    /// The number of a routine of the kernel as a call stack of one frame; 0 for none.
+    pub fn of_routine(&mut self, address: u64, ts_ns: i64) -> CallsiteId {
+        if address == 0 {
+            return 0;
+        }
+        self.intern(&Stack::new(&address.to_le_bytes(), None), ProcessKey::default(), ts_ns)
+    }
+
     /// The number of a logical call stack of a process, the innermost frame first: methods that wait for each other. 0
     /// for an empty one.
     pub fn intern_logical(&mut self, frames: &[u64], process: ProcessKey, ts_ns: i64) -> CallsiteId {

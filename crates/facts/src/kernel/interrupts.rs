@@ -4,8 +4,6 @@
 //! TraceEvent's `ISRTraceData` and `DPCTraceData`; checked on 155,000 events of a log of Windows 7, whose routines all
 //! lie in modules of the kernel.
 
-use tracequet_trace::reader::Stack;
-
 use super::kernel_images::KernelImages;
 use super::nesting::Nesting;
 use crate::fact::Interrupt;
@@ -62,7 +60,7 @@ impl Interrupts {
 
     fn ended(&mut self, kind: &'static str, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let (ts_ns, number) = (input.ts_ns(), input.event.raw.processor);
-        let start_ts_ns = shared.clock.as_ref().and_then(|clock| start(input, clock));
+        let start_ts_ns = input.began(shared.clock.as_ref(), MAX_BEFORE_NS);
         let processor = self.processor(number);
         let (running, exclusive_ns) = match processor {
             Some(processor) => {
@@ -72,13 +70,7 @@ impl Interrupts {
             None => (None, None),
         };
         let routine_address = input.number("Routine");
-        let callsite_id = match routine_address {
-            0 => 0,
-            _ => {
-                let frame = routine_address.to_le_bytes();
-                shared.callsites.intern(&Stack::new(&frame, None), ProcessKey::default(), ts_ns)
-            }
-        };
+        let callsite_id = shared.callsites.of_routine(routine_address, ts_ns);
         let row = Interrupt {
             ts_ns,
             start_ts_ns,
@@ -113,12 +105,6 @@ impl Interrupts {
         }
         without
     }
-}
-
-/// When the routine began, if its event has a time of the recording's clock.
-fn start(input: &Input<'_>, clock: &Clock) -> Option<i64> {
-    let ticks = i64::try_from(input.fields.number("InitialTime")?).ok()?;
-    clock.since_start(ticks).filter(|start| (-MAX_BEFORE_NS..=input.ts_ns()).contains(start))
 }
 
 const PERF_INFO: &str = "Windows-Kernel-PerfInfo";

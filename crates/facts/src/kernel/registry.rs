@@ -35,12 +35,6 @@ pub struct RegistryOperations {
     keys: Listed<Known>,
 }
 
-/// When an operation began, if its event has a time of the recording's clock.
-fn start(input: &Input<'_>, clock: &Clock) -> Option<i64> {
-    let ticks = i64::try_from(input.fields.number("InitialTime")?).ok()?;
-    clock.since_start(ticks).filter(|start| (-MAX_BEFORE_NS..=input.ts_ns()).contains(start))
-}
-
 impl RegistryOperations {
     fn key(&mut self, action: RegistryAction, input: &Input<'_>) {
         let (key_handle, path) = (input.number("KeyHandle"), input.text("KeyName"));
@@ -99,7 +93,7 @@ impl Tracker for RegistryOperations {
         let RegistryAction::Ended(kind) = action else { return self.key(action, input) };
         sink.add(&Registry {
             end_ts_ns: input.ts_ns(),
-            start_ts_ns: shared.clock.as_ref().and_then(|clock| start(input, clock)),
+            start_ts_ns: input.began(shared.clock.as_ref(), MAX_BEFORE_NS),
             kind,
             key_handle: input.number("KeyHandle"),
             name: input.text("KeyName"),

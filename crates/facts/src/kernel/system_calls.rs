@@ -2,8 +2,6 @@
 //!
 //! The events name neither a process nor a thread. The reader gives them the thread that runs on their processor.
 
-use tracequet_trace::reader::Stack;
-
 use crate::fact::SystemCall;
 use crate::prelude::*;
 
@@ -49,13 +47,7 @@ impl SystemCalls {
 
     fn enter(&mut self, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
         let routine_address = input.number("Address");
-        let routine_callsite_id = match routine_address {
-            0 => 0,
-            _ => {
-                let frame = routine_address.to_le_bytes();
-                shared.callsites.intern(&Stack::new(&frame, None), ProcessKey::default(), input.ts_ns())
-            }
-        };
+        let routine_callsite_id = shared.callsites.of_routine(routine_address, input.ts_ns());
         let processor = input.event.raw.processor;
         let call = SystemCall {
             processor: (processor != u32::MAX).then_some(processor),
