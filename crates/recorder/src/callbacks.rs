@@ -113,7 +113,7 @@ extern "system" fn attach_complete(_: This) -> Hr {
 }
 
 extern "system" fn shutdown(_: This) -> Hr {
-    guarded(|| session::end())
+    guarded(session::end)
 }
 
 unsafe extern "system" fn load_as_notification_only(_: This, out: *mut i32) -> Hr {
