@@ -57,7 +57,9 @@ const setUpFindings = () => {
     // What it will show, in words; the page is there before.
     setTimeout(() => {
       const place = placeOf(link);
-      const [time, what] = [timeOfIts(place), ['route', 'type', 'method'].filter(name => place[name] !== null).join(' and ')];
+      // A part that does not follow a method shows all of it.
+      const [followed] = FOLLOW[target.id] ?? [['route', 'type', 'method']];
+      const [time, what] = [timeOfIts(place), ['route', 'type', 'method'].filter(name => place[name] !== null && followed.includes(name)).join(' and ')];
       const title = target.querySelector('h2, h3')?.textContent ?? target.closest('section').querySelector('h2').textContent;
       link.after(make('span', { class: 'step' }, ` shows ${title}${what ? ` of this ${what}` : ''}${time ? ', ' + wordsOf.time(time) : ''}`));
     });

@@ -193,7 +193,9 @@ const FOLLOW = {
   losses: [[], 'what is lost has no place'],
 };
 const setUpParts = () => {
-  for (const [id, [followed, why]] of Object.entries(FOLLOW)) {
+  // Without requests their part has what workers ran.
+  const parts = kinds.has('requests') ? FOLLOW : { ...FOLLOW, requests: [[], 'what workers ran is summed over the whole recording'] };
+  for (const [id, [followed, why]] of Object.entries(parts)) {
     const head = document.querySelector(`#${id} > h2`);
     if (!head) continue;
     const say = make('p', { class: 'note', role: 'status', hidden: '' });
