@@ -14,7 +14,7 @@ use tracequet_trace::source::FileIdentity;
 use super::hashed::key_of_place;
 
 /// The outcome of one recording.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct InputSummary {
     /// The recording.

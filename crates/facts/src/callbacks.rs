@@ -34,6 +34,7 @@ const MAX_KNOWN: usize = 1 << 20;
 const MAX_THREAD_TEXT: usize = 24 << 20;
 
 /// Finds the facts in the calls that one process made to its profiler.
+#[derive(Default)]
 pub struct CallbackNormalizer {
     process: Process<'static>,
     /// The command line, and the path and the version of the runtime.
@@ -99,28 +100,7 @@ impl CallbackNormalizer {
     }
 
     fn with(process: Process<'static>, collections: CallbackGcTracker) -> CallbackNormalizer {
-        CallbackNormalizer {
-            collections,
-            process,
-            command_line: String::new(),
-            runtime_path: String::new(),
-            runtime_version: String::new(),
-            clock: Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 },
-            wide: true,
-            ranges: CallbackRanges::default(),
-            waiting: Vec::new(),
-            types: Map::default(),
-            methods: Map::default(),
-            threads: Map::default(),
-            thread_names: Map::default(),
-            thread_text: 0,
-            object_parts: 0,
-            heap_bounds_failed: 0,
-            bad_generations: 0,
-            cut_records: 0,
-            lost: 0,
-            last_gc_id: 0,
-        }
+        CallbackNormalizer { collections, process, wide: true, ..CallbackNormalizer::default() }
     }
 
     /// Time of a record, nanoseconds since the recording began.

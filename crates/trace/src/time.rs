@@ -13,6 +13,13 @@ pub struct Clock {
     pub frequency: i64,
 }
 
+/// Nanoseconds from the beginning of a recording, whose moment is not known.
+impl Default for Clock {
+    fn default() -> Clock {
+        Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 }
+    }
+}
+
 impl Clock {
     /// Nanoseconds from the start of the recording to `ticks`, rounded down; `None` outside of 64 bits.
     #[inline]

@@ -26,7 +26,7 @@ struct Sum {
 }
 
 /// The objects of a type.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TypeRow {
     /// Name of the type.
     pub name: Arc<str>,
@@ -100,15 +100,7 @@ impl Retention {
 
     /// The types, those that retain most first.
     pub fn by_type(&self, graph: &HeapGraph) -> Vec<TypeRow> {
-        let row = |name: &Arc<str>| TypeRow {
-            name: name.clone(),
-            objects: 0,
-            size_bytes: 0,
-            retained_bytes: 0,
-            retained_objects: 0,
-            unreachable: 0,
-            largest: None,
-        };
+        let row = |name: &Arc<str>| TypeRow { name: name.clone(), ..TypeRow::default() };
         let mut rows: Vec<TypeRow> = graph.type_names.iter().map(row).collect();
         let mut most: Vec<u64> = vec![0; rows.len()];
         let mut retains = |rows: &mut [TypeRow], node: u32, Sum { bytes, objects, kind }: Sum| {

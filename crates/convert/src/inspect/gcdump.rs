@@ -9,8 +9,6 @@ use tracequet_trace::map::Map;
 use tracequet_trace::reader::gcdump;
 use tracequet_trace::source::Input;
 
-use super::gc_list::GcList;
-use super::process::ProcessInfo;
 use super::report::{HeapCount, HeapTypeCount, Inspection, ProcessCount};
 
 /// Counts what a conversion would write.
@@ -77,17 +75,9 @@ pub fn inspect(path: &Path, input: Input, progress: &mut dyn FnMut(u64, Option<u
         path: path.to_owned(),
         info: dump.info(),
         end: dump.end(),
-        process: ProcessInfo::default(),
-        events: 0,
-        payload_bytes: 0,
-        first_ns: None,
-        last_ns: None,
-        providers: Vec::new(),
-        event_types: Vec::new(),
         processes: vec![process],
-        threads: Vec::new(),
-        collections: GcList::default(),
         heap: Some(heap),
         problems,
+        ..Inspection::default()
     })
 }

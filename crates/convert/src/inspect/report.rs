@@ -10,7 +10,7 @@ use super::gc_list::GcList;
 use super::process::ProcessInfo;
 
 /// The content of a recording.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Inspection {
     /// The recording.

@@ -74,7 +74,6 @@ impl<'r> CallbackRun<'r> {
         }
         let summary = InputSummary {
             path: path.to_owned(),
-            trace_id: String::new(),
             identity: identity.clone(),
             info,
             complete: end.complete,
@@ -85,12 +84,9 @@ impl<'r> CallbackRun<'r> {
             last_ns,
             event_types: self.kinds.iter().filter(|(records, _)| *records > 0).count() as u64,
             decoded_full: self.course.events,
-            decoded_partial: 0,
-            raw: 0,
             collections: totals.collections,
             frames: totals.frames,
-            incomplete_collections: 0,
-            problems: Vec::new(),
+            ..InputSummary::default()
         };
         out.close(summary, self.conversion.dataset, self.course.failure())
     }

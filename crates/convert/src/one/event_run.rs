@@ -246,7 +246,6 @@ impl<'r> EventRun<'r> {
         let (first_ns, last_ns) = self.course.span();
         InputSummary {
             path: path.to_owned(),
-            trace_id: String::new(),
             identity: identity.clone(),
             info,
             complete: end.complete,
@@ -261,8 +260,7 @@ impl<'r> EventRun<'r> {
             raw,
             collections: totals.collections,
             frames: totals.frames,
-            incomplete_collections: 0,
-            problems: Vec::new(),
+            ..InputSummary::default()
         }
     }
 }

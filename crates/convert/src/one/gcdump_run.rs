@@ -64,23 +64,12 @@ pub(crate) fn run(
     }
     let summary = InputSummary {
         path: path.to_owned(),
-        trace_id: String::new(),
         identity: identity.clone(),
         info,
         complete: dump.problem.is_none(),
         bytes: dump.bytes,
-        events: 0,
-        dropped_events: 0,
-        first_ns: 0,
-        last_ns: 0,
-        event_types: 0,
-        decoded_full: 0,
-        decoded_partial: 0,
-        raw: 0,
         collections: u64::from(wanted),
-        incomplete_collections: 0,
-        frames: tracequet_facts::FrameCounts::default(),
-        problems: Vec::new(),
+        ..InputSummary::default()
     };
     out.close(summary, conversion.dataset, failure)
 }

@@ -30,7 +30,7 @@ pub struct OtherVersion {
 }
 
 /// The entries of a dataset, summed up.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Summed {
     schema_version: u32,
     /// Recordings that are in no pack, in the order of their keys.
@@ -90,16 +90,7 @@ struct Written<'m> {
 impl Summed {
     /// Of no entries yet. `schema_version` is that of the tables of this program.
     pub fn new(schema_version: u32) -> Summed {
-        Summed {
-            schema_version,
-            recordings: Vec::new(),
-            failed: Vec::new(),
-            packs: Vec::new(),
-            heads: Vec::new(),
-            tables: BTreeMap::new(),
-            damaged: Vec::new(),
-            other_version: None,
-        }
+        Summed { schema_version, ..Summed::default() }
     }
 
     /// The sum in a manifest. `None` if it is not as this version writes it, or was changed since.

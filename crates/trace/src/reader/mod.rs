@@ -20,7 +20,7 @@ use crate::prelude::*;
 use crate::time::Clock;
 
 /// The header of a recording: facts about it as a whole.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct TraceInfo {
     /// `nettrace`, `netperf`, `etl`, `etw` (a live session), `corprof` or `gcdump`.

@@ -30,15 +30,12 @@ pub fn read_live(live: &mut Live, visitor: &mut dyn Visitor) -> Result<End> {
     };
     visitor.trace(&TraceInfo {
         container: crate::reader::LIVE_CONTAINER,
-        version: 0,
-        minor: 0,
         clock,
         start_known: true,
         pointer_size: size_of::<usize>() as u8,
-        process_id: 0,
         processor_count: std::thread::available_parallelism().map_or(0, |n| n.get() as u64),
-        sampling_ns: 0,
         key_values: vec![("logger_name".into(), live.name().to_owned())],
+        ..TraceInfo::default()
     });
     let mut state = EtlState::new(visitor, Prescan::default(), &clock, None);
     let mut pieces = Pieces::default();

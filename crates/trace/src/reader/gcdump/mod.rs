@@ -21,7 +21,6 @@ mod stream;
 use crate::error::{Error, Problem, Result, Severity};
 use crate::reader::{End, GCDUMP_CONTAINER, TraceInfo};
 use crate::source::Input;
-use crate::time::Clock;
 pub use graph::{Children, Graph, Node, NodeType};
 use stream::{Read, Stream, Type};
 
@@ -76,14 +75,10 @@ impl GcDump {
         TraceInfo {
             container: GCDUMP_CONTAINER,
             version: self.version,
-            minor: 0,
-            clock: Clock { sync_ticks: 0, sync_utc_ns: 0, frequency: 1_000_000_000 },
-            start_known: false,
             pointer_size: self.graph.pointer_size,
             process_id: about.process_id.into(),
-            processor_count: 0,
-            sampling_ns: 0,
             key_values,
+            ..TraceInfo::default()
         }
     }
 }

@@ -71,18 +71,7 @@ pub fn flat_record(input: &[u8], version: u32) -> Parsed<'_, Record> {
 
 /// A kind of event without a description so far.
 fn undescribed() -> EventType {
-    EventType {
-        provider: String::new(),
-        provider_guid: None,
-        event_id: 0,
-        version: 0,
-        name: String::new(),
-        opcode: None,
-        level: 0,
-        keywords: 0,
-        layout: Layout::Fields(Vec::new()),
-        message: None,
-    }
+    EventType { level: 0, ..EventType::new(String::new(), 0, 0, Layout::Fields(Vec::new())) }
 }
 
 fn description(input: &[u8]) -> Parsed<'_, EventType> {

@@ -62,18 +62,8 @@ pub fn metadata_row(input: &[u8]) -> Parsed<'_, MetadataRow> {
     let (after, row) = row("Size", "Metadata row").parse(input)?;
     let (fields_at, (id, provider, event_id, name)) =
         (varuint32("MetaDataId"), text("ProviderName"), varuint32("EventId"), text("EventName")).parse(row)?;
-    let mut event_type = EventType {
-        provider,
-        provider_guid: None,
-        event_id,
-        version: 0,
-        name,
-        opcode: None,
-        level: 0,
-        keywords: 0,
-        layout: Layout::Unreadable("the recording's description of the fields is damaged"),
-        message: None,
-    };
+    let damaged = Layout::Unreadable("the recording's description of the fields is damaged");
+    let mut event_type = EventType { name, level: 0, ..EventType::new(provider, event_id, 0, damaged) };
     let mut unknown = false;
     if let Ok((optional_at, fields)) = field_list(fields_at, 0) {
         event_type.layout = Layout::Fields(fields);

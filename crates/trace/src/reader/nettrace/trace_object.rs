@@ -49,18 +49,7 @@ pub fn fields(input: &[u8], version: u32) -> Parsed<'_, TraceInfo> {
 /// The header of V1 and V2, which knows no process and no pointer size: these versions were 64-bit only.
 pub fn flat_fields(input: &[u8], version: u32) -> Parsed<'_, TraceInfo> {
     let (rest, (clock, start_known)) = clock(input)?;
-    let info = TraceInfo {
-        container: "netperf",
-        version,
-        minor: 0,
-        clock,
-        start_known,
-        pointer_size: 8,
-        process_id: 0,
-        processor_count: 0,
-        sampling_ns: 0,
-        key_values: Vec::new(),
-    };
+    let info = TraceInfo { container: "netperf", version, clock, start_known, pointer_size: 8, ..TraceInfo::default() };
     Ok((rest, info))
 }
 
