@@ -154,7 +154,7 @@ const SUBJECTS: &[Subject] = &[
         needs: &["collections", "pauses", "heap_sizes", "survivals", "allocation_waits"],
     },
     Subject { title: "allocations", figures: &["allocation"], needs: &["allocations"] },
-    Subject { title: "processor", figures: &["cpu"], needs: &["samples"] },
+    Subject { title: "processor", figures: &["cpu"], needs: &["samples", "start"] },
     Subject { title: "exceptions", figures: &["exception"], needs: &["exceptions"] },
     Subject {
         title: "locks and waits",

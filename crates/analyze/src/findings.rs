@@ -9,6 +9,7 @@ mod explained;
 mod holders;
 mod judge;
 mod line;
+mod loops;
 pub mod overview;
 mod picture;
 mod prelude;
@@ -17,6 +18,7 @@ mod rule;
 mod rules;
 mod score;
 mod shared;
+mod stretches;
 mod survivors;
 #[cfg(test)]
 mod tests {

@@ -1,5 +1,5 @@
-// More habits, each with the same work without it: what rules of `tracequet explain` name by samples, threads, connections, loads and
-// arrays of a pool. For .NET 10.
+// More habits, each with the same work without it: what rules of `tracequet explain` name by samples, threads, connections, loads,
+// arrays of a pool, logs, timers, starts and waits of requests. For .NET 10 with ASP.NET Core, whose logger is used.
 //
 //   Ways MODE [clean] [SECONDS]        record-habits.sh has the modes
 using System;
@@ -7,6 +7,7 @@ using System.Buffers;
 using System.Collections.Generic;
 using System.Diagnostics.Tracing;
 using System.IO;
+using System.Linq;
 using System.Net;
 using System.Net.Http;
 using System.Net.Sockets;
@@ -15,6 +16,7 @@ using System.Runtime.Loader;
 using System.Text;
 using System.Threading;
 using System.Threading.Tasks;
+using Microsoft.Extensions.Logging;
 
 namespace Depot
 {
@@ -157,6 +159,148 @@ namespace Depot
         }
     }
 
+    public static class Distances
+    {
+        private static readonly double[] table = new double[2000];
+
+        // The habit: a table is made before the first request. Without the habit nobody needs it.
+        static Distances()
+        {
+            var start = Environment.TickCount64;
+            for (var n = 0; Environment.TickCount64 - start < 4000; n++)
+                table[n % table.Length] += Math.Sqrt(n % 977);
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static double Of(int place) => table[place % table.Length];
+    }
+
+    public static class Mailbox
+    {
+        private static readonly SemaphoreSlim mail = new(0);
+        private static int letters;
+
+        // The habit: each box looks for mail all the time. Without the habit it waits for it.
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static async Task Look(bool clean)
+        {
+            while (true)
+            {
+                if (clean) await mail.WaitAsync();
+                else while (Volatile.Read(ref letters) == 0) await Task.Delay(1);
+                Interlocked.Exchange(ref letters, 0);
+            }
+        }
+
+        public static Task Bring(bool clean)
+        {
+            Interlocked.Increment(ref letters);
+            if (clean) mail.Release();
+            return Task.CompletedTask;
+        }
+    }
+
+    // Hands over what is logged to nobody, as a console that is closed.
+    public sealed class Shredder : ILoggerProvider, ILogger
+    {
+        public static long Letters;
+        public ILogger CreateLogger(string category) => this;
+        public IDisposable BeginScope<T>(T state) => null;
+        public bool IsEnabled(LogLevel level) => level >= LogLevel.Information;
+        public void Log<T>(LogLevel level, EventId id, T state, Exception error, Func<T, Exception, string> text) => Letters += text(state, error).Length;
+        public void Dispose() { }
+    }
+
+    public static class Picking
+    {
+        private static readonly ILogger log = LoggerFactory.Create(make => make.AddProvider(new Shredder())).CreateLogger("Depot.Picking");
+        private static int[] shelves;
+
+        // The habit: a message for each shelf. Without the habit it is one for all of them.
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static Task Pick(bool clean)
+        {
+            shelves = new int[3000];
+            for (var shelf = 0; shelf < shelves.Length; shelf++)
+            {
+                for (var place = 0; place < 100; place++) shelves[shelf] += place % 7;
+                if (!clean) log.LogInformation("Shelf {Shelf}: {Picked} picked by {Name}", shelf, shelves[shelf], "depot");
+            }
+            if (clean) log.LogInformation("{Picked} picked by {Name}", shelves.Sum(), "depot");
+            return Task.CompletedTask;
+        }
+    }
+
+    public static class Contracts
+    {
+        private static readonly Queue<TcpClient> lines = new();
+        public static int Port;
+
+        // The habit: one question for each clause. Without the habit it is one question for all.
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        public static async Task<int> Print(bool clean)
+        {
+            var size = 0;
+            foreach (var clause in Enumerable.Range(0, clean ? 1 : 25)) size += await Clause(clean ? "all" : clause.ToString());
+            return size;
+        }
+
+        [MethodImpl(MethodImplOptions.NoInlining)]
+        private static async Task<int> Clause(string name)
+        {
+            TcpClient line = null;
+            lock (lines) lines.TryDequeue(out line);
+            line ??= new TcpClient("127.0.0.1", Port);
+            var (stream, answer) = (line.GetStream(), new byte[64]);
+            await stream.WriteAsync(Encoding.ASCII.GetBytes(name));
+            var size = await stream.ReadAsync(answer);
+            lock (lines) lines.Enqueue(line);
+            return size;
+        }
+
+        public static void Open()
+        {
+            var listener = new TcpListener(IPAddress.Loopback, 0);
+            listener.Start(200);
+            Port = ((IPEndPoint)listener.LocalEndpoint).Port;
+            // Not on the pool: what answers is another program.
+            new Thread(() => { while (true) { var caller = listener.AcceptTcpClient(); new Thread(() => Answer(caller)) { IsBackground = true }.Start(); } })
+                { IsBackground = true }.Start();
+        }
+
+        private static void Answer(TcpClient caller)
+        {
+            using var _ = caller;
+            var (stream, question) = (caller.GetStream(), new byte[64]);
+            for (int size; (size = stream.Read(question)) > 0; stream.Write(question, 0, size)) Thread.Sleep(3);
+        }
+    }
+
+    // Requests as ASP.NET Core reports them.
+    [EventSource(Name = "Microsoft.AspNetCore.Hosting")]
+    public sealed class Site : EventSource
+    {
+        private static readonly Site log = new();
+        [Event(3)] public void RequestStart(string method, string path) => this.WriteEvent(3, method, path);
+        [Event(4)] public void RequestStop() => this.WriteEvent(4);
+
+        public static void Run(string mode, bool clean, int seconds)
+        {
+            if (mode == "opens" && !clean) Distances.Of(7);
+            if (mode == "clauses") Contracts.Open();
+            var start = Environment.TickCount64;
+            for (; Environment.TickCount64 - start < seconds * 1000; Thread.Sleep(40)) Task.Run(() => Serve(mode, clean)).Wait();
+            Environment.Exit(0);
+        }
+
+        private static async Task Serve(string mode, bool clean)
+        {
+            log.RequestStart("GET", "/" + mode);
+            if (mode == "clauses") await Contracts.Print(clean);
+            log.RequestStop();
+        }
+    }
+
     // The habit: two events have one number, so that the source writes none.
     [EventSource(Name = "Depot-Parcels")]
     public sealed class MixedParcels : EventSource
@@ -187,6 +331,7 @@ namespace Depot
         {
             var clean = args.Length > 1 && args[1] == "clean";
             var seconds = int.TryParse(args[^1], out var given) ? given : 8;
+            if (args[0] is "opens" or "clauses") Site.Run(args[0], clean, seconds);
             var (work, perSecond) = args[0] switch
             {
                 "hot" => ((Func<bool, Task>)Register.Count, 150),
@@ -197,9 +342,12 @@ namespace Depot
                 "stuck" => (Lease.Take, 60),
                 "parcels" => (Parcels.Pack, 20),
                 "outbox" => (Outbox.Send, 50),
+                "picks" => (Picking.Pick, 100),
+                "polls" => (Mailbox.Bring, 20),
                 _ => throw new ArgumentException(args[0]),
             };
             if (args[0] == "dials") Rates.Open();
+            if (args[0] == "polls") for (var box = 0; box < 16; box++) _ = Mailbox.Look(clean);
             var start = Environment.TickCount64;
             for (long sent = 0; Environment.TickCount64 - start < seconds * 1000; Thread.Sleep(5))
                 for (; sent < (Environment.TickCount64 - start) * perSecond / 1000; sent++)

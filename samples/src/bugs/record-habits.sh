@@ -79,6 +79,10 @@ both rents "--for allocations" "" rents 3
 both outbox "--for async" "" outbox 6
 both parcels "--for gc --providers Depot-Parcels" "" parcels 3
 both stuck "--for cpu --providers Microsoft-Windows-DotNETRuntime:0x1:4" "GCgen0size=0x400000" stuck 4
+both picks "--for cpu,allocations" "" picks 1
+both polls "--for async" "" polls 1
+both opens "--for cpu,requests" "" opens 1
+both clauses "--for async" "" clauses 2
 AS='Microsoft-Diagnostics-DiagnosticSource:0x3:4:FilterAndPayloadSpecs="[AS]Depot.Rates/-ParentRatioSampler(all)
 [AS]*
 [AS]*"'

@@ -23,6 +23,8 @@ pub(super) struct Gc {
     pub(super) reason: u32,
     pub(super) is_induced: bool,
     pub(super) is_background: bool,
+    /// Whether the collector may work in the background; `None` where the pause mode was not recorded.
+    pub(super) may_be_background: Option<bool>,
     pub(super) start_ns: i64,
     pub(super) memory_load: Option<u64>,
     pub(super) finalized: Option<u64>,
@@ -69,6 +71,7 @@ impl Collections {
             reason,
             is_induced: row.is_induced(),
             is_background: row.is_background(),
+            may_be_background: row.pause_mode.map(|mode| mode != "Batch"),
             start_ns: row.start_ts_ns,
             memory_load: row.memory_load_percent.map(u64::from),
             finalized: row.finalization_promoted_count,

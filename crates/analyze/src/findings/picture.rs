@@ -9,8 +9,11 @@ use tracequet_dataset::table::schema;
 use tracequet_facts::SOURCE_FAULT;
 
 use super::collections::Collections;
+use super::loops::Loops;
 use super::queries::{Queries, Statement};
+use super::stretches::Stretches;
 use super::survivors::{Survivor, Survivors};
+use super::times::Times;
 use super::windows::Windows;
 use crate::lifetime::{Fate, Lifetime};
 use crate::metrics::{Needs, TypeNames, needs};
@@ -62,6 +65,8 @@ pub(super) struct Picture {
     pub(super) frames: u64,
     pub(super) named_frames: u64,
     pub(super) processors: u64,
+    /// The memory that the container may use; `None` where it may use all, or where that is not known.
+    pub(super) memory_limit: Option<u64>,
     /// How long tasks were without a thread; handed to their processes once all were seen.
     awaits: Awaits,
     /// Different reports of EventSources that events of theirs are missing, and how many there are.
@@ -91,8 +96,11 @@ pub(super) struct Process {
     pub(super) exceptions: Map<(u32, u32), Thrown>,
     pub(super) exception_times: Windows,
     pub(super) waits: Map<u32, Load>,
+    /// How long these waits took, by call site.
+    pub(super) wait_times: Map<u32, Times>,
     /// Tasks without a thread, by call site.
     pub(super) awaiting: Map<u32, Waiting>,
+    pub(super) loops: Loops,
     open_waits: Vec<(u32, i64)>,
     /// Samples of threads that wait and of those that run, by call site, and all samples of each thread.
     pub(super) waiting: Map<u32, u64>,
@@ -101,6 +109,8 @@ pub(super) struct Process {
     /// A call site that each thread was seen at, and the threads that began during the recording.
     pub(super) thread_sites: Map<u64, u32>,
     pub(super) started: BTreeSet<u64>,
+    /// What threads did at first, where the runtime took the samples.
+    pub(super) stretches: Stretches,
     /// Whether the runtime took a sample, and not a kernel.
     is_sampled_by_runtime: bool,
     /// Sums of the counters of the thread pool.
@@ -130,6 +140,8 @@ pub(super) struct Process {
     pub(super) allocation_waits: Map<u32, Load>,
     /// What the collector takes of the time by its own measure, in percent: of one that adapts the number of its heaps.
     pub(super) throughput_costs: Vec<f64>,
+    /// The most that the heap had of the memory.
+    pub(super) committed: f64,
     requests: [Vec<(i64, i64)>; 3],
     work: Work,
     last_ns: i64,
@@ -174,6 +186,11 @@ impl QueueCounters {
         (self.intervals > 0).then(|| self.queued / self.intervals as f64)
     }
 
+    /// Work items that end in a second.
+    pub(super) fn completed_per_second(&self) -> Option<f64> {
+        (self.completed_ns > 0.0).then(|| self.completed / self.completed_ns * 1e9)
+    }
+
     /// Mean wait of a work item: the mean length of the queue times the mean time between two that complete.
     pub(super) fn wait_ns(&self) -> Option<f64> {
         let mean = self.mean()?;
@@ -205,7 +222,8 @@ fn entry<K: Ord, V: Default>(map: &mut Map<K, V>, key: K, most: usize) -> Option
 
 tracequet_dataset::row! {
     struct Recorded of trace {
-        duration_ns, event_count, dropped_event_count, frame_count, named_frame_count, processor_count, sampling_ns
+        duration_ns, event_count, dropped_event_count, frame_count, named_frame_count, processor_count, sampling_ns,
+        memory_limit_bytes
     }
 }
 
@@ -228,7 +246,7 @@ tracequet_dataset::row! {
 }
 
 tracequet_dataset::row! {
-    struct Sample of cpu_sample { process_id, thread_id, callsite_id, kind, sample_count }
+    struct Sample of cpu_sample { process_id, thread_id, callsite_id, ts_ns, kind, sample_count }
 }
 
 tracequet_dataset::row! {
@@ -370,6 +388,7 @@ impl Picture {
         (self.events, self.dropped) = (row.event_count, row.dropped_event_count);
         (self.frames, self.named_frames) = (row.frame_count, row.named_frame_count);
         (self.processors, self.sampling_ns) = (row.processor_count, row.sampling_ns);
+        self.memory_limit = row.memory_limit_bytes.filter(|bytes| *bytes > 0);
     }
 
     fn diagnosed(&mut self, row: &Diagnosed<'_>) {
@@ -382,7 +401,9 @@ impl Picture {
     }
 
     fn task_time(&mut self, row: &TaskTime<'_>) {
-        if self.process(row.process_id).is_some() {
+        let name = self.texts.place(row.method.unwrap_or_default());
+        if let Some(process) = self.process(row.process_id) {
+            process.loops.see(row, name);
             self.awaits.task(row);
         }
     }
@@ -478,6 +499,7 @@ impl Picture {
     pub(super) fn finish(&mut self) {
         for process in self.processes.values_mut() {
             process.finish_work();
+            process.stretches.finish();
             process.queued_ns.sort_unstable();
             for (site, start) in std::mem::take(&mut process.open_waits) {
                 let duration = process.last_ns.saturating_sub(start);
@@ -537,6 +559,9 @@ impl Process {
                 if let Some(load) = entry(&mut self.waits, row.callsite_id, MOST_LOADS) {
                     load.add(start, duration);
                 }
+                if let Some(times) = entry(&mut self.wait_times, row.callsite_id, MOST_LOADS) {
+                    times.add(duration);
+                }
             }
             None if !row.touches_gap && self.open_waits.len() < MOST_LOADS => {
                 self.open_waits.push((row.callsite_id, start));
@@ -563,7 +588,11 @@ impl Process {
         if let Some(site) = entry(&mut self.thread_sites, row.thread_id, MOST_KEYS) {
             *site = row.callsite_id;
         }
-        self.is_sampled_by_runtime |= is_of_runtime(row.kind);
+        if is_of_runtime(row.kind) {
+            self.is_sampled_by_runtime = true;
+            let is_running = State::of(row.kind) == State::Running;
+            self.stretches.see(row.thread_id, row.callsite_id, is_running, row.ts_ns);
+        }
         let by_site = match State::of(row.kind) {
             State::Waiting => &mut self.waiting,
             State::Running => &mut self.running,
@@ -635,6 +664,9 @@ impl Process {
     }
 
     fn tuning(&mut self, row: &Tuning<'_>) {
+        if row.field == "total_committed_in_use" && row.value.is_finite() {
+            self.committed = self.committed.max(row.value);
+        }
         let is_cost = row.event_name == "SizeAdaptationTuning" && row.field == "median_throughput_cost_percent";
         if is_cost && row.value.is_finite() && self.throughput_costs.len() < MOST_ROWS {
             self.throughput_costs.push(row.value);
@@ -681,6 +713,7 @@ impl Process {
         let mut work = std::mem::take(&mut self.work);
         work.finish();
         self.queries.finish(Kind::Query, &work);
+        self.loops.finish(&work);
         for (place, calls) in self.calls.iter_mut().enumerate() {
             calls.finish(Kind::Call(place), &work);
         }

@@ -282,10 +282,14 @@ impl Look<'_> {
 
     /// Threads that ran or wanted to, on average.
     pub(super) fn threads_running(&self) -> f64 {
-        let (process, running) = (self.process, self.process.running.values().sum::<u64>() as f64);
-        match process.is_sampled_by_runtime() {
-            true => running / (process.rounds() as f64).max(1.0),
-            false => running * self.picture.sampling_ns as f64 / (self.recording_ns() as f64).max(1.0),
+        self.threads(self.process.running.values().sum::<u64>() as f64)
+    }
+
+    /// Threads for which this number of samples stands, on average.
+    pub(super) fn threads(&self, samples: f64) -> f64 {
+        match self.process.is_sampled_by_runtime() {
+            true => samples / (self.process.rounds() as f64).max(1.0),
+            false => samples * self.picture.sampling_ns as f64 / (self.recording_ns() as f64).max(1.0),
         }
     }
 

@@ -20,11 +20,13 @@ mod growing_handles;
 mod growing_live_set;
 mod high_memory_load;
 mod hot_method;
+mod idle_wakeups;
 mod induced;
 mod jit_time;
 mod large_object_triggers;
 mod leak;
 mod lock_convoy;
+mod logging;
 mod loh_alloc_waits;
 mod loh_free;
 mod long_pause;
@@ -40,6 +42,7 @@ mod queue_delay;
 mod rented_buffers;
 mod requests_in_pauses;
 mod slow_queries;
+mod slow_start;
 mod slow_suspension;
 mod starvation;
 mod string_churn;
@@ -47,6 +50,7 @@ mod suspension_dominates;
 mod threads_started;
 mod type_dominates;
 mod unnamed_frames;
+mod waits_in_a_loop;
 mod young_held_by_old;
 
 #[cfg(test)]
@@ -73,12 +77,16 @@ pub(super) const RULES: &[&Rule] = &[
     &blocked_finalizer::RULE,
     &n_plus_one::RULE,
     &n_plus_one_calls::RULE,
+    &waits_in_a_loop::RULE,
     &slow_queries::RULE,
     &dies_in_gen2::RULE,
     &large_object_triggers::RULE,
     &rented_buffers::RULE,
     &boxing::RULE,
     &string_churn::RULE,
+    &logging::RULE,
+    &idle_wakeups::RULE,
+    &slow_start::RULE,
     &induced::RULE,
     &pause_share::RULE,
     &long_pause::RULE,

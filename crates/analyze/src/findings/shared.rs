@@ -1,6 +1,6 @@
 //! Parts that several rules share: the least numbers of rows for a verdict, and queries.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::rule::{Lack, Look, Rule};
 use super::score::score;
@@ -23,6 +23,18 @@ pub(super) fn lack_of_bytes(there: f64, what: &str) -> Lack {
 /// The figure of a short recording, which may show how the program starts: it counts from the limit of a warning on, and is 0 below.
 pub(super) fn at_start(least: f64, rule: &Rule) -> f64 {
     if least >= rule.warning { least } else { 0.0 }
+}
+
+/// ` called by Shop.Orders.Load` of a constructor: the method that is no constructor with most of what it made.
+pub(super) fn called_by(look: &Look<'_>, method: &str, amounts: &[(u32, f64)]) -> String {
+    let sites = &look.picture.sites;
+    let mut makers: BTreeMap<&str, f64> = BTreeMap::new();
+    for (site, amount) in amounts.iter().filter(|(site, _)| sites.own_method(*site) == Some(method)) {
+        *makers.entry(sites.maker(*site).unwrap_or_default()).or_default() += amount;
+    }
+    let most = makers.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(maker, _)| maker);
+    most.filter(|maker| *maker != method && !maker.is_empty())
+        .map_or(String::new(), |maker| format!(" called by {maker}"))
 }
 
 /// The collections for which a condition of SQL holds.

@@ -5,7 +5,7 @@ use tracequet_dataset::row;
 row! {
     /// A collection.
     pub struct Collection of gc {
-        gc_id, process_id, clr_instance_id, gc_number, generation, reason, kind, start_ts_ns, end_ts_ns, pause_ns,
+        gc_id, process_id, clr_instance_id, gc_number, generation, reason, kind, pause_mode, start_ts_ns, end_ts_ns, pause_ns,
         pause_count, complete, touches_gap, trigger_callsite_id, memory_load_percent, finalization_promoted_count,
         handle_count, allocated_bytes, promoted_bytes, size_before_bytes, size_after_bytes, surviving_range_count,
         moved_range_count, heap_object_count

@@ -47,11 +47,24 @@ pub(crate) enum Is {
     Idles = 8192,
     /// Takes a lock that several readers share, which writes waits and no events of locks.
     SharesLock = 16384,
+    /// Runs what a timer fires.
+    Timers = 32768,
+    /// Writes to a log.
+    Logs = 65536,
+    /// Sets up a host and its server.
+    Hosts = 131_072,
 }
 
 /// Beginnings of the names of such methods.
 const KINDS: &[(&str, Is)] = &[
     ("System.Diagnostics.", Is::Reports),
+    ("System.Threading.TimerQueue", Is::Timers),
+    ("Microsoft.Extensions.Logging.Logger.", Is::Logs),
+    ("Microsoft.Extensions.Logging.Logger`1", Is::Logs),
+    ("Microsoft.Extensions.Logging.LoggerMessage", Is::Logs),
+    ("Microsoft.Extensions.Logging.LoggerExtensions.", Is::Logs),
+    ("Microsoft.AspNetCore.", Is::Hosts),
+    ("Microsoft.Extensions.", Is::Hosts),
     ("System.Threading.Thread.Sleep", Is::Sleeps),
     ("System.Threading.LowLevelLifoSemaphore.", Is::Idles),
     ("System.Threading.PortableThreadPool+GateThread.", Is::Idles),
@@ -122,6 +135,20 @@ row!(struct FrameRow of frame { frame_id, name, written_name, inlined_into, may_
 /// Beginnings of the names of methods of .NET.
 const FRAMEWORK: [&str; 4] = ["System.", "Microsoft.", "Internal.", "Interop"];
 
+/// Beginnings of the names of methods of other loggers.
+const LOGGERS: [&str; 4] = ["Serilog.Core.", "Serilog.Log.", "NLog.Logger", "log4net.Core."];
+
+/// Methods of collections that look for a key.
+const LOOKUPS: [&str; 4] = ["].FindValue(", "].TryInsert(", "].FindItemIndex(", "].AddIfNotPresent("];
+
+/// The first type argument of a collection that looks for a key; references of all types have one code, which does not say it.
+fn key_of(name: &str) -> Option<&str> {
+    let arguments = name.strip_prefix("System.Collections.Generic.")?.split_once('[')?.1;
+    let key = arguments.split([',', ']']).next()?;
+    let is_known = LOOKUPS.iter().any(|end| name.contains(end)) && !key.ends_with("__Canon") && !key.contains('[');
+    is_known.then_some(key)
+}
+
 /// Whether a method is one of .NET, as far as its name says.
 pub(crate) fn is_of_framework(method: &str) -> bool {
     FRAMEWORK.iter().any(|start| method.starts_with(start))
@@ -146,7 +173,9 @@ struct OfFrame {
     others: u32,
     /// The line of a lambda, which has no name of its own.
     line: u32,
-    kinds: u16,
+    /// The type of the key that a collection looks for.
+    key: u32,
+    kinds: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -208,15 +237,17 @@ impl Sites {
     fn frame_row(&mut self, row: &FrameRow<'_>) {
         let mut kinds = 0;
         if row.name.contains(".Finalize(") {
-            kinds |= Is::Finalizes as u16;
+            kinds |= Is::Finalizes as u32;
         }
         if is_of_framework(row.name) {
             let of_it = KINDS.iter().filter(|(start, _)| row.name.starts_with(start));
-            kinds = of_it.fold(kinds, |kinds, (_, is)| kinds | *is as u16);
+            kinds = of_it.fold(kinds, |kinds, (_, is)| kinds | *is as u32);
             // Task<T> has its type arguments before the method.
             if row.name.starts_with("System.Threading.Tasks.Task`1") && row.name.contains(".GetResultCore(") {
-                kinds |= Is::TaskWait as u16;
+                kinds |= Is::TaskWait as u32;
             }
+        } else if LOGGERS.iter().any(|start| row.name.starts_with(start)) {
+            kinds |= Is::Logs as u32;
         }
         let written = self.texts.place(row.written_name);
         let mut place = |text: Option<&str>| text.map_or(0, |text| self.texts.place(text));
@@ -225,8 +256,8 @@ impl Sites {
         let line = file
             .zip(row.line)
             .map(|(file, line)| format!("{}:{line}", file.rsplit(['/', '\\']).next().unwrap_or(file)));
-        let line = place(line.as_deref());
-        set(&mut self.frames, row.frame_id, OfFrame { written, host, others, line, kinds }, MOST_FRAMES);
+        let (line, key) = (place(line.as_deref()), place(key_of(row.name)));
+        set(&mut self.frames, row.frame_id, OfFrame { written, host, others, line, key, kinds }, MOST_FRAMES);
     }
 
     fn site(&self, site: u32) -> Option<Site> {
@@ -324,16 +355,50 @@ impl Sites {
 
     /// Whether the nearest own method of a call site itself says what it does: nothing but what reports it lies inside of it.
     pub(crate) fn is_reported_by_itself(&self, site: u32) -> bool {
-        let Some(own) = self.site(site).map(|site| site.own) else { return false };
-        let (mut at, mut frames) = (site, 0);
-        while at != own && frames < MOST_DEPTH {
-            let Some(site) = self.site(at) else { return false };
-            if self.frame(at).is_none_or(|frame| frame.kinds & Is::Reports as u16 == 0) {
-                return false;
-            }
-            (at, frames) = (site.parent, frames + 1);
-        }
-        frames > 0
+        let mut inside = self.inside(site).peekable();
+        inside.peek().is_some() && inside.all(|frame| frame.kinds & Is::Reports as u32 != 0)
+    }
+
+    /// Whether the nearest own method of a call site called such a method.
+    pub(crate) fn calls(&self, site: u32, is: Is) -> bool {
+        self.inside(site).any(|frame| frame.kinds & is as u32 != 0)
+    }
+
+    /// The type of the key that a collection looks for which the nearest own method of a call site called.
+    pub(crate) fn looks_for(&self, site: u32) -> Option<&str> {
+        self.inside(site).find_map(|frame| self.texts.get(frame.key))
+    }
+
+    /// The frames inside of the nearest own method of a call site, the innermost first; none without such a method.
+    fn inside(&self, site: u32) -> impl Iterator<Item = OfFrame> {
+        let own = self.site(site).map_or(site, |of| if of.own == 0 { site } else { of.own });
+        self.stack(site).take_while(move |at| *at != own).map(|at| self.frame(at).unwrap_or_default())
+    }
+
+    /// A call site and those that enclose it, the innermost first.
+    fn stack(&self, site: u32) -> impl Iterator<Item = u32> {
+        let parent = |at: &u32| self.site(*at).map(|site| site.parent);
+        let some = Some(site).filter(|site| self.site(*site).is_some());
+        std::iter::successors(some, move |at| parent(at).filter(|parent| self.site(*parent).is_some())).take(MOST_DEPTH)
+    }
+
+    /// The call site of the outermost own method.
+    pub(crate) fn outermost_own(&self, site: u32) -> Option<u32> {
+        let is_own = |at: &u32| self.site(*at).is_some_and(|of| of.own == *at);
+        self.stack(site).filter(is_own).last()
+    }
+
+    /// Whether a static constructor of the user's own is on the stack of a call site.
+    pub(crate) fn is_in_static_constructor(&self, site: u32) -> bool {
+        self.own_path(site).iter().any(|method| method.ends_with("..cctor"))
+    }
+
+    /// The call site of the nearest own method that called the outermost of such methods.
+    pub(crate) fn caller_of(&self, site: u32, is: Is) -> Option<u32> {
+        let outermost =
+            self.stack(site).filter(|at| self.frame(*at).is_some_and(|of| of.kinds & is as u32 != 0)).last()?;
+        let own = self.site(outermost)?.own;
+        (own > 0).then_some(own)
     }
 
     /// The innermost own method that two call sites have in common, with its depth: where they part, or what called both.
@@ -356,31 +421,20 @@ impl Sites {
 
     /// The call sites that enclose one, the outermost first, with itself.
     fn nodes(&self, site: u32) -> Vec<u32> {
-        let mut nodes = Vec::new();
-        let mut at = site;
-        while let Some(site) = self.site(at).filter(|_| nodes.len() < MOST_DEPTH) {
-            nodes.push(at);
-            at = site.parent;
-        }
+        let mut nodes: Vec<u32> = self.stack(site).collect();
         nodes.reverse();
         nodes
     }
 
     /// What of [`Is`] is on the stack of a call site.
-    fn kinds(&self, site: u32) -> u16 {
-        let (mut at, mut kinds) = (site, 0);
-        for _ in 0..MOST_DEPTH {
-            let Some(site) = self.site(at) else { break };
-            kinds |= self.frame(at).map_or(0, |frame| frame.kinds);
-            at = site.parent;
-        }
-        kinds
+    fn kinds(&self, site: u32) -> u32 {
+        self.stack(site).fold(0, |kinds, at| kinds | self.frame(at).map_or(0, |frame| frame.kinds))
     }
 
     /// Whether such methods are all on the stack of a call site.
     pub(crate) fn has(&self, site: u32, all: &[Is]) -> bool {
         let kinds = self.kinds(site);
-        all.iter().all(|is| kinds & *is as u16 != 0)
+        all.iter().all(|is| kinds & *is as u32 != 0)
     }
 }
 

@@ -109,8 +109,19 @@ pub fn each_leaf(recording: &Recording<'_>, mut take: impl FnMut(&TaskWait<'_>))
     Ok(())
 }
 
-// How long a task was without a thread.
-row!(pub(crate) struct TaskTime of async_task { process_id, source, task_id, kind, method, callsite_id, waiting_ns });
+row! {
+    /// How long a task was without a thread.
+    pub(crate) struct TaskTime of async_task {
+        process_id, source, task_id, parent_task_id, kind, method, callsite_id, activity_id, ts_ns, end_ts_ns, waiting_ns, resume_count
+    }
+}
+
+impl TaskTime<'_> {
+    /// Whether it is an async method.
+    pub(crate) fn is_method(&self) -> bool {
+        matches!(self.kind, Some("state_machine" | "runtime"))
+    }
+}
 
 /// Tasks, and waits of tasks, whose times are known.
 const MOST_TIMES: usize = 1 << 17;
@@ -138,8 +149,7 @@ impl Awaits {
         if row.method.is_some() && self.named.len() < MOST_TIMES {
             self.named.insert(task);
         }
-        let is_method = matches!(row.kind, Some("state_machine" | "runtime"));
-        if let Some(ns) = row.waiting_ns.filter(|_| is_method && self.tasks.len() < MOST_TIMES) {
+        if let Some(ns) = row.waiting_ns.filter(|_| row.is_method() && self.tasks.len() < MOST_TIMES) {
             self.tasks.insert(task, (row.callsite_id, ns.max(0).cast_unsigned()));
         }
     }

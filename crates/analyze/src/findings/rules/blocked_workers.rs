@@ -22,6 +22,7 @@ pub(super) const RULE: Rule = Rule {
     advice: "Make the method async up to the request and `await`, in place of `.Result`, `.Wait()`, \
         `GetAwaiter().GetResult()`, `Thread.Sleep` (`await Task.Delay`), and calls of sockets, files and databases that wait.",
     closer: closer::WAITS,
+    causes: &["logging", "n_plus_one", "n_plus_one_calls", "slow_queries"],
     evidence: Evidence { sections: &["stacks-waits", "waits", "stacks-cpu"], sort: None },
     example: Example::of("bugs/sync", "bugs/sync-clean", Verdict::Warning)
         .by("Shop.Prices.Answer")

@@ -19,6 +19,7 @@ pub(super) const RULE: Rule = Rule {
     record: "allocations",
     advice: "Use generic collections (`List<int>`) and generic methods, and implement `IEquatable<T>` in keys.",
     closer: closer::ALLOCATIONS,
+    causes: &["logging"],
     evidence: Evidence { sections: &["stacks-allocations", "allocations", "collections"], sort: None },
     example: Example::of("bugs/boxing", "bugs/boxing-clean", Verdict::Warning)
         .by("Shop.Totals.Answer")

@@ -67,9 +67,11 @@ fn judge(look: &Look<'_>) -> Judged {
     let rate = died / look.seconds().max(1e-9);
     let kind = types.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(kind, _)| kind);
     let subject = kind.and_then(|kind| look.picture.types.name(look.id, kind)).map(str::to_owned);
-    let most = sites.most(dead);
+    let most = sites.most(dead.iter().copied());
     let of_type = subject.as_ref().map_or(String::new(), |name| format!(", most of it {}", words::short(name, 80)));
-    let by = most.as_ref().map_or(String::new(), |most| format!(", most by {}{}", most.method, most.inlined));
+    let by = most.as_ref().map_or(String::new(), |most| {
+        format!(", most by {}{}{}", most.method, most.inlined, shared::called_by(look, &most.method, &dead))
+    });
     let sentence = match value > 0.0 {
         true => format!(
             "{} of what reached gen 2 died there, {} a second{of_type}{by}.",

@@ -50,8 +50,11 @@ fn judge(look: &Look<'_>) -> Judged {
     // Where sampled objects were followed, those that got there have call sites.
     let (followed, _) = look.process.survivors.rows();
     let old = followed.iter().filter(|row| row.reached == Some(2)).map(|row| (row.site, row.bytes));
-    let most = look.picture.sites.most(old);
-    let by = most.as_ref().map_or(String::new(), |most| format!(", most of it by {}{}", most.method, most.inlined));
+    let old: Vec<(u32, f64)> = old.collect();
+    let most = look.picture.sites.most(old.iter().copied());
+    let by = most.as_ref().map_or(String::new(), |most| {
+        format!(", most of it by {}{}{}", most.method, most.inlined, shared::called_by(look, &most.method, &old))
+    });
     let (part, rate_of) = (words::percent(value), words::size(rate));
     let sentence = format!("{part} of what was in gen 1 survived into gen 2, {rate_of} a second{by}.");
     let own_method = most.map(|most| most.method);

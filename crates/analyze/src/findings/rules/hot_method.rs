@@ -69,10 +69,11 @@ fn judge(look: &Look<'_>) -> Judged {
         }
         None => String::new(),
     };
+    let looks_for = methods.first().map_or(String::new(), |(method, (amount, _))| looks_for(look, method, *amount));
     let sentence = match named.is_empty() {
         true => "No method of your own takes much of the processor.".to_owned(),
         false => format!(
-            "{} threads ran or wanted to on average, on {processors} processors: {} of their time.{late}",
+            "{} threads ran or wanted to on average, on {processors} processors: {} of their time.{looks_for}{late}",
             words::three(threads),
             named.join(", ")
         ),
@@ -80,6 +81,22 @@ fn judge(look: &Look<'_>) -> Judged {
     let own_method = methods.into_iter().next().map(|(method, _)| method);
     let at_most = (!is_late).then_some(60.0);
     Figure { value, rows: seen, at_most, own_method, sentence, ..Figure::default() }.into()
+}
+
+/// The type of the keys that a method looks for in half of its samples.
+fn looks_for(look: &Look<'_>, method: &str, amount: f64) -> String {
+    let sites = &look.picture.sites;
+    let mut keys: BTreeMap<&str, u64> = BTreeMap::new();
+    for (site, count) in &look.process.running {
+        let is_its = sites.own_method(*site).is_some_and(|own| words::without_lambda(own) == method);
+        if let Some(key) = sites.looks_for(*site).filter(|_| is_its) {
+            *keys.entry(key).or_default() += count;
+        }
+    }
+    let most = keys.into_iter().max_by_key(|(_, count)| *count).filter(|(_, count)| *count as f64 * 2.0 >= amount);
+    most.map_or(String::new(), |(key, _)| {
+        format!(" Most of it looks for a key of type {key}: see its GetHashCode and Equals.")
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Objects of some types are never freed: what is alive comes in equal parts from all of the recording.
 
+use crate::findings::collections::Gc;
 use crate::findings::picture::Process;
 use crate::findings::prelude::*;
 use crate::findings::survivors::Growth;
@@ -24,7 +25,8 @@ pub(super) const RULE: Rule = Rule {
     warning: 0.20,
     source: "limits tracequet's own. Without five seconds of GCs there is no verdict. Within ten seconds, with fewer than \
         two gen 2 GCs (a cache with a bound may not be full), or when the last one was in the first 40 % of the time, it is worth a look and no warning: what lies in gen 2 may be \
-        dead by then. Where a dataset was converted without `--lifetimes`, `explain` follows the objects itself, as \
+        dead by then. So it is where the last gen 2 GC finds no more alive than the first one, five seconds before: one object takes the place of \
+        another. Where a dataset was converted without `--lifetimes`, `explain` follows the objects itself, as \
         long as the tables with ranges are there.",
     needs: &["survivals"],
     record: "lifetimes",
@@ -74,14 +76,36 @@ fn judge(look: &Look<'_>) -> Judged {
     let growth = survivors.growth(&look.picture.sites, seen_ns, end_ns);
     let live = live_bytes(look, seen_ns).max(growth.alive_bytes).max(f64::MIN_POSITIVE);
     let value = if growth.bytes >= LEAST_BYTES { growth.bytes / live } else { 0.0 };
-    // Where no full collection looked, what is alive in generation 2 may be dead.
-    let at_most = (!is_proven || end_ns < WARM_NS).then_some(60.0);
+    // Where no full collection looked, what is alive in generation 2 may be dead. Where the heap is no larger in the end, it took the place
+    // of other objects.
+    let is_level = is_level(look, growth.bytes);
+    let at_most = (!is_proven || is_level || end_ns < WARM_NS).then_some(60.0);
     let (subject, own_method) = if value > 0.0 { named(look, &growth) } else { (None, None) };
     let sentence = if value > 0.0 { sentence(look, &growth, end_ns, is_proven) } else { NOTHING.to_owned() };
+    let level = if value > 0.0 && is_level {
+        " Gen 2 GCs find no more alive than before: it may take the place of other objects."
+    } else {
+        ""
+    };
+    let sentence = sentence + level;
     Figure { value, rows: survivors.followed, at_most, subject, own_method, sentence, ..Figure::default() }.into()
 }
 
 const NOTHING: &str = "What is alive does not grow over the whole of the recording.";
+
+/// The part of what accumulates by which the live heap has to grow.
+const GROWS: f64 = 0.1;
+
+/// Whether the last full collection found no more alive than the first one, which is five seconds before it or more.
+fn is_level(look: &Look<'_>, growth: f64) -> bool {
+    let all = &look.picture.collections;
+    let alive =
+        |gc: &Gc| all.stats_of(gc).map(|stats| stats.iter().skip(2).map(|(_, alive)| *alive as f64).sum::<f64>());
+    let full = all.of(look.id).filter(|gc| gc.generation == Some(2) && gc.is_complete);
+    let full: Vec<(i64, f64)> = full.filter_map(|gc| Some((gc.start_ns, alive(gc)?))).collect();
+    let Some((first, last)) = full.first().zip(full.last()) else { return false };
+    last.0.saturating_sub(first.0) >= LEAST_NS && last.1 - first.1 < growth * GROWS
+}
 
 /// When it was seen what is alive, until when objects were followed, and whether a full collection looked at most of them.
 fn times(look: &Look<'_>) -> Option<(i64, i64, bool)> {

@@ -19,6 +19,7 @@ pub(super) const RULE: Rule = Rule {
     record: "contention",
     advice: "Do less while the lock is held, and nothing that waits; or give each part of the data its own lock.",
     closer: closer::LOCKS,
+    causes: &["logging"],
     evidence: Evidence { sections: &["stacks-locks", "locks"], sort: None },
     query: "SELECT own_method, sum(how_often) AS how_often, sum(total_ms) AS total_ms, max(longest_ms) AS longest_ms, \
         max(threads) AS threads FROM contention_by_site WHERE {process} GROUP BY ALL ORDER BY total_ms DESC LIMIT 10",

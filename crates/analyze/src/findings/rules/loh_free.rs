@@ -7,7 +7,7 @@ pub(super) const RULE: Rule = Rule {
     title: "The LOH is fragmented",
     about: "There is much free memory between large objects, and new ones do not fit into it.",
     measure: "Free bytes of the LOH, divided by its size, when gen 2 GCs begin; behind a GC it would be what was \
-        garbage before. At least three gen 2 GCs; GCs with less than 50 MB are left out. Below 50 MB of free bytes it \
+        garbage before. At least three gen 2 GCs, of fewer it is no warning; GCs with less than 50 MB are left out. Below 50 MB of free bytes it \
         is fine, from 500 MB on a warning is possible.",
     unit: "share",
     info: 0.30,
@@ -45,17 +45,22 @@ fn judge(look: &Look<'_>) -> Judged {
             rows += 1;
         }
     }
-    if seen < LEAST {
+    if seen == 0 {
         return Judged::too_few(seen, LEAST, "gen 2 GCs");
     }
-    let is_enough = rows >= LEAST && size > 0.0;
+    let is_enough = rows >= LEAST.min(seen) && size > 0.0;
     let (value, mean) = if is_enough { (free / size, free / rows as f64) } else { (0.0, 0.0) };
     let sentence = match is_enough {
         true => format!("When gen 2 GCs began, {} of the LOH was free ({}).", words::percent(value), words::size(mean)),
         false => "The LOH takes less than 50 MB.".to_owned(),
     };
     let at_most = Some(score(mean, 50e6, 500e6));
-    Figure { value, rows: seen, at_most, sentence, ..Figure::default() }.into()
+    let few = (seen < LEAST).then(|| Few { least: value, lack: Lack::rows(seen, LEAST, "gen 2 GCs") });
+    let part = allocations::part(look, |_, _, _, allocated| (allocated.large_bytes, allocated.large_samples));
+    let own_method = part.own_method.filter(|_| is_enough);
+    let by = own_method.as_ref().map_or(String::new(), |method| format!(" {method} allocates most of what is large."));
+    let sentence = sentence + &by;
+    Figure { value, rows: seen, at_most, few, own_method, sentence, ..Figure::default() }.into()
 }
 
 #[cfg(test)]

@@ -17,7 +17,15 @@ pub(super) const RULE: Rule = Rule {
     record: "gc",
     advice: "Keep fewer objects alive and allocate fewer large ones; where few bytes were promoted, look for what took the \
         processor or held threads up.",
-    causes: &["slow_suspension", "large_object_triggers", "induced", "leak", "growing_live_set"],
+    causes: &[
+        "slow_suspension",
+        "large_object_triggers",
+        "induced",
+        "high_memory_load",
+        "blocking_full",
+        "leak",
+        "growing_live_set",
+    ],
     made_by: Some("profiler_collections"),
     evidence: Evidence { sections: &["collections"], sort: Some("pause") },
     example: Example::of("habits/unstoppable", "habits/unstoppable-clean", Verdict::Warning).about("gc_id "),

@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
     needs: &["collections"],
     record: "gc",
     advice: "Allocate fewer large objects, take `GC.Collect` out, and keep less alive for a middle time.",
-    causes: &["large_object_triggers", "induced", "leak", "growing_live_set"],
+    causes: &["large_object_triggers", "induced", "high_memory_load", "leak", "growing_live_set"],
     evidence: Evidence { sections: &["collections"], sort: Some("gen") },
     example: Example::of("habits/induced", "habits/induced-clean", Verdict::Warning),
     #[cfg(test)]

@@ -19,6 +19,8 @@ pub(super) const RULE: Rule = Rule {
         "suspension_dominates",
         "large_object_triggers",
         "induced",
+        "high_memory_load",
+        "blocking_full",
         "leak",
         "growing_live_set",
         "boxing",

@@ -11,7 +11,7 @@ pub(super) const RULE: Rule = Rule {
         method that itself reports the query passes the name on to the one that called it.",
     unit: "ns",
     info: 1e8,
-    warning: 1e9,
+    warning: 5e8,
     needs: &["queries"],
     record: "database",
     advice: "Look at the plan of the statement in the database: add the index that is missing, or read fewer rows and \

@@ -17,8 +17,10 @@ pub(super) const RULE: Rule = Rule {
     needs: &["allocations"],
     record: "allocations",
     advice: "Write to a `StringBuilder` or a span that is used again, and compare with `StringComparison` in place of \
-        changing the case.",
+        changing the case. For a log hand over a template and its values (`LogDebug(\"step {Step}\", step)`) or take \
+        `[LoggerMessage]`: a finished text is made even where its level is off.",
     closer: closer::ALLOCATIONS,
+    causes: &["logging"],
     evidence: Evidence { sections: &["stacks-allocations", "allocations", "collections"], sort: None },
     example: Example::of("habits/strings", "habits/strings-clean", Verdict::Warning)
         .by("Depot.Labels.Write")

@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     record: "allocations",
     advice: "Make fewer objects of it in the method that is named: reuse them, or use a struct where they are small.",
     closer: closer::ALLOCATIONS,
-    causes: &["rented_buffers", "boxing", "string_churn", "large_object_triggers"],
+    causes: &["logging", "rented_buffers", "boxing", "string_churn", "large_object_triggers"],
     evidence: Evidence { sections: &["stacks-allocations", "allocations", "collections"], sort: None },
     example: Example::of("habits/strings", "habits/strings-clean", Verdict::Info)
         .by("Depot.Labels.Write")

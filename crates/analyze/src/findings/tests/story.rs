@@ -176,6 +176,7 @@ pub(crate) fn quiet(made: &mut Made) {
         ("MethodJittingStarted", 0x10, 5),
         ("ThreadPoolWorkerThreadStart", 0x10000, 4),
         ("AssemblyLoad", 0x8, 4),
+        ("RuntimeInformationStart", 0, 4),
     ] {
         made.recorded(name, keywords, level);
     }

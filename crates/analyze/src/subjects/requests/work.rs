@@ -179,6 +179,11 @@ impl Work {
         nearest.map_or(Belongs::Unknown, Belongs::To)
     }
 
+    /// Whether an activity that ran at a time is a request, or lies in one.
+    pub(crate) fn is_of_request(&self, activity: Id, ts_ns: i64) -> bool {
+        self.around(activity, ts_ns).any(|around| matches!(around.kind, Some(Kind::Request(_))))
+    }
+
     /// Whether a query lies in another one, or a call in another call, whoever reports it.
     pub(super) fn is_inside(&self, kind: Kind, parent: Id, ts_ns: i64) -> bool {
         let is_same = |other: Kind| match kind {

@@ -1,0 +1,136 @@
+//! Timers and polling wake the program all the time.
+
+use crate::findings::prelude::*;
+use crate::findings::times::Times;
+use crate::subjects::sites::{Is, Most};
+
+pub(super) const RULE: Rule = Rule {
+    name: "idle_wakeups",
+    title: "Timers and polling wake the program all the time",
+    about: "Timers fire, or loops wait for a short time and look again, thousands of times a second: the processor works for nothing most of the time.",
+    measure: "The largest one of three rates. Waits for `Task.Delay` that belong to no request and of which one task has ten and more, at your method with most of them. Work items \
+        of the thread pool that a timer fired: those that end in a second (the counter `threadpool-completed-items-count`), times the part of \
+        the running workers' samples that are below a timer, without idle ones; less than five for each request that comes in count as those \
+        of requests, and less than 0.05 threads below timers for none. Waits of a thread at your method with most of them that look like time-outs: 19 of 20 take 0.9 ms and more, and \
+        half of them no more than twice that.",
+    unit: "count/s",
+    info: 500.0,
+    warning: 2000.0,
+    needs: &["async_tasks", "samples", "waits"],
+    record: "async,cpu,threadpool,counters",
+    advice: "Wait for what is to come in place of looking for it again and again: a `Channel<T>`, `SemaphoreSlim.WaitAsync`, a `TaskCompletionSource`, \
+        a message of the queue or database. Where that cannot be, look less often, and let one timer serve all.",
+    closer: closer::PROCESSOR,
+    evidence: Evidence { sections: &["stacks-cpu", "async"], sort: None },
+    query: "SELECT own_method, method, samples FROM cpu_by_site WHERE {process} AND own_method IS NOT NULL ORDER BY samples DESC LIMIT 20",
+    example: Example::of("habits/polls", "habits/polls-clean", Verdict::Warning).by("Depot.Mailbox.Look"),
+    #[cfg(test)]
+    story: story::make,
+    judge,
+    ..Rule::DEFAULT
+};
+
+/// Samples below timers without which nothing is said of these.
+const LEAST_SAMPLES: f64 = 20.0;
+
+/// Threads that run what timers fire, of which it has to be known how often.
+const LEAST_THREADS: f64 = 0.05;
+
+/// The part of them from which on a method is named.
+const LEAST_PART: f64 = 0.1;
+
+/// Work items of timers that each request may have: its own time limits and delays.
+const OF_REQUEST: f64 = 5.0;
+
+/// No time-out is shorter; of those of one length few take much longer.
+const LEAST_NS: f64 = 9e5;
+const SPREAD: f64 = 2.0;
+
+/// A rate, the own method, and what it does.
+type Rate = (f64, Option<Most>, &'static str);
+
+fn judge(look: &Look<'_>) -> Judged {
+    let rates = [delays(look), timers(look), time_outs(look)];
+    let is_any = rates.iter().any(|(rate, ..)| *rate >= RULE.info);
+    let (fired, ..) = fired(look);
+    if !is_any && look.process.queue.completed_per_second().is_none() && look.threads(fired) >= LEAST_THREADS {
+        return Judged::too_little("How often timers fire is not known: the runtime's counters were not recorded.");
+    }
+    let rows = rates.iter().map(|(rate, ..)| *rate).sum::<f64>() * look.seconds();
+    let [best, others @ ..] = rates;
+    // Delays are counted one by one; of timers the rate is an estimate that has them, too.
+    let (value, most, what) =
+        others.into_iter().fold(best, |best, other| if other.0 > best.0 * 2.0 { other } else { best });
+    let by = most.as_ref().map_or(String::new(), |most| format!(" in {}{}", most.method, most.inlined));
+    let sentence = match value {
+        0.0 => "No timer fires often, and no loop of your code waits for a short time again and again.".to_owned(),
+        _ => format!("{what} about {} times a second{by}.", words::three(value.round())),
+    };
+    Figure { value, rows: rows as u64, own_method: most.map(|most| most.method), sentence, ..Figure::default() }.into()
+}
+
+/// Waits for `Task.Delay` outside of requests, at the own method with most of them.
+fn delays(look: &Look<'_>) -> Rate {
+    let delays = &look.process.loops.delays;
+    let most = look.picture.sites.most(delays.iter().map(|(site, delays)| (*site, delays.in_loops())));
+    let rate = most.as_ref().map_or(0.0, |most| most.amount / look.seconds().max(1e-9));
+    (rate, most, "`Task.Delay` is waited for")
+}
+
+/// Work items that timers fired, by samples and counters.
+fn timers(look: &Look<'_>) -> Rate {
+    let process = look.process;
+    let (sum, all, most) = fired(look);
+    let completed = process.queue.completed_per_second().unwrap_or_default();
+    let requests = process.requests().len() as f64 / look.seconds().max(1e-9);
+    let rate =
+        if sum >= LEAST_SAMPLES && look.threads(sum) >= LEAST_THREADS { completed * sum / all.max(1.0) } else { 0.0 };
+    let rate = if rate < requests * OF_REQUEST { 0.0 } else { rate };
+    (rate, most.filter(|_| rate > 0.0), "Timers fire")
+}
+
+/// Samples of workers that ran what timers fired, those of all workers that ran, and the own method with most of the former: the outermost
+/// one, which the timer called.
+fn fired(look: &Look<'_>) -> (f64, f64, Option<Most>) {
+    let (process, sites) = (look.process, &look.picture.sites);
+    let running = || process.running.iter().map(|(site, count)| (*site, *count as f64));
+    let is_at_work = |site: u32| sites.has(site, &[Is::PoolWorker]) && !sites.has(site, &[Is::Idles]);
+    let fired: Vec<(u32, f64)> =
+        running().filter(|(site, _)| is_at_work(*site) && sites.has(*site, &[Is::Timers])).collect();
+    let sum: f64 = fired.iter().map(|(_, count)| count).sum();
+    let all: f64 = running().filter(|(site, _)| is_at_work(*site)).map(|(_, count)| count).sum();
+    let called = fired.iter().filter_map(|(site, count)| Some((sites.outermost_own(*site)?, *count)));
+    (sum, all, sites.most(called).filter(|most| most.amount >= sum * LEAST_PART))
+}
+
+/// Waits of threads that end by their time, at the own method with most of them.
+fn time_outs(look: &Look<'_>) -> Rate {
+    let is_time_out = |of: &Times| of.quantile(0.05) >= LEAST_NS && of.quantile(0.5) <= of.quantile(0.05) * SPREAD;
+    let waits = look.process.wait_times.iter().filter(|(_, of)| is_time_out(of));
+    let most = look.picture.sites.most(waits.map(|(site, of)| (*site, of.count as f64)));
+    let rate = most.as_ref().map_or(0.0, |most| most.amount / look.seconds().max(1e-9));
+    (rate, most, "A wait of a short time ends")
+}
+
+#[cfg(test)]
+mod story {
+    use tracequet_facts::fact::{AsyncTask, FactSink};
+
+    use crate::findings::tests::story::{MS, Made};
+
+    pub(crate) fn make(made: &mut Made, x: f64) {
+        let site = made.site(&["Shop.Mailbox.Look()", "System.Threading.Tasks.Task.Delay()"]);
+        for n in 0..(60_000.0 * 3.0 * x) as i64 {
+            made.tables.add(&AsyncTask {
+                ts_ns: n * MS / 3,
+                process_id: 7,
+                task_id: n.unsigned_abs(),
+                source: "tpl",
+                parent_task_id: Some(1),
+                method: Some("Task.Delay"),
+                callsite_id: site,
+                ..AsyncTask::default()
+            });
+        }
+    }
+}
