@@ -7,6 +7,7 @@ use super::score::score;
 use super::windows::Windows;
 use super::words;
 use crate::subjects::pauses::SQL;
+use crate::subjects::sites::Most;
 
 /// With fewer collections or pauses a figure is judged by its lower bound. JDK Mission Control gives no verdict then.
 pub(super) const LEAST_COLLECTIONS: u64 = 10;
@@ -35,6 +36,14 @@ pub(super) fn called_by(look: &Look<'_>, method: &str, amounts: &[(u32, f64)]) -
     let most = makers.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(maker, _)| maker);
     most.filter(|maker| *maker != method && !maker.is_empty())
         .map_or(String::new(), |maker| format!(" called by {maker}"))
+}
+
+/// The own method that allocates most of what is pinned. Handles come without call stacks. What they pin is mostly new: where it was sampled,
+/// too, its allocation has one.
+pub(super) fn pinned_by(look: &Look<'_>) -> Option<Most> {
+    let process = look.process;
+    let born = process.born.iter().filter(|(object, ..)| process.pinned.contains(object));
+    look.picture.sites.most(born.map(|(_, site, bytes)| (*site, *bytes)))
 }
 
 /// The collections for which a condition of SQL holds.

@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
     record: "gc",
     advice: "Leave concurrent GC on: `System.GC.Concurrent` in runtimeconfig.json, `ConcurrentGarbageCollection` in the project, \
         `DOTNET_gcConcurrent`, and no `GCSettings.LatencyMode = GCLatencyMode.Batch`. Give the process more memory if it is short.",
-    causes: &["large_object_triggers", "induced", "high_memory_load"],
+    causes: &["large_object_triggers", "induced", "high_memory_load", "gen2_free_on_entry"],
     made_by: Some("profiler_collections"),
     evidence: Evidence { sections: &["collections"], sort: Some("pause") },
     example: Example::of("habits/photos", "habits/photos-clean", Verdict::Warning),

@@ -19,6 +19,7 @@ pub(super) const RULE: Rule = Rule {
     advice: "Make it once and keep it in a static field or a dictionary by its key: `Regex` with `RegexOptions.Compiled`, the delegate of \
         `Expression.Compile`, `XmlSerializer` with more than a type, `JsonSerializerOptions`.",
     closer: closer::COMPILATIONS,
+    causes: &["slow_start"],
     evidence: Evidence { sections: &["jit", "stacks-jit"], sort: None },
     query: "SELECT own_method, method, count(*) AS how_often, sum(jit_ms) AS total_ms FROM jit WHERE {process} AND method LIKE 'dynamicClass.%' \
         GROUP BY ALL ORDER BY how_often DESC LIMIT 20",

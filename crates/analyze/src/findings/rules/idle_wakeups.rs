@@ -1,5 +1,7 @@
 //! Timers and polling wake the program all the time.
 
+use std::collections::BTreeSet;
+
 use crate::findings::prelude::*;
 use crate::findings::times::Times;
 use crate::subjects::sites::{Is, Most};
@@ -11,7 +13,7 @@ pub(super) const RULE: Rule = Rule {
     measure: "The largest one of three rates. Waits for `Task.Delay` that belong to no request and of which one task has ten and more, at your method with most of them. Work items \
         of the thread pool that a timer fired: those that end in a second (the counter `threadpool-completed-items-count`), times the part of \
         the running workers' samples that are below a timer, without idle ones; less than five for each request that comes in count as those \
-        of requests, and less than 0.05 threads below timers for none. Waits of a thread at your method with most of them that look like time-outs: 19 of 20 take 0.9 ms and more, and \
+        of requests, and below ten tenths of a second with such samples for none. Waits of a thread at your method with most of them that look like time-outs: 19 of 20 take 0.9 ms and more, and \
         half of them no more than twice that.",
     unit: "count/s",
     info: 500.0,
@@ -30,8 +32,9 @@ pub(super) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// Samples below timers without which nothing is said of these.
-const LEAST_SAMPLES: f64 = 20.0;
+/// Tenths of a second in which workers ran what timers fired, without which nothing is said of these: one long callback is no polling.
+const LEAST_TIMES: usize = 10;
+const TIME_NS: i64 = 100_000_000;
 
 /// Threads that run what timers fire, of which it has to be known how often.
 const LEAST_THREADS: f64 = 0.05;
@@ -83,8 +86,7 @@ fn timers(look: &Look<'_>) -> Rate {
     let (sum, all, most) = fired(look);
     let completed = process.queue.completed_per_second().unwrap_or_default();
     let requests = process.requests().len() as f64 / look.seconds().max(1e-9);
-    let rate =
-        if sum >= LEAST_SAMPLES && look.threads(sum) >= LEAST_THREADS { completed * sum / all.max(1.0) } else { 0.0 };
+    let rate = completed * sum / all.max(1.0);
     let rate = if rate < requests * OF_REQUEST { 0.0 } else { rate };
     (rate, most.filter(|_| rate > 0.0), "Timers fire")
 }
@@ -95,9 +97,11 @@ fn fired(look: &Look<'_>) -> (f64, f64, Option<Most>) {
     let (process, sites) = (look.process, &look.picture.sites);
     let running = || process.running.iter().map(|(site, count)| (*site, *count as f64));
     let is_at_work = |site: u32| sites.has(site, &[Is::PoolWorker]) && !sites.has(site, &[Is::Idles]);
-    let fired: Vec<(u32, f64)> =
-        running().filter(|(site, _)| is_at_work(*site) && sites.has(*site, &[Is::Timers])).collect();
-    let sum: f64 = fired.iter().map(|(_, count)| count).sum();
+    let is_fired = |site: u32| is_at_work(site) && sites.has(site, &[Is::Timers]);
+    let fired: Vec<(u32, f64)> = running().filter(|(site, _)| is_fired(*site)).collect();
+    let of_timers = process.stretches.all.iter().filter(|stretch| stretch.is_running && is_fired(stretch.site));
+    let times: BTreeSet<i64> = of_timers.map(|stretch| stretch.start_ns.div_euclid(TIME_NS)).collect();
+    let sum = if times.len() >= LEAST_TIMES { fired.iter().map(|(_, count)| count).sum() } else { 0.0 };
     let all: f64 = running().filter(|(site, _)| is_at_work(*site)).map(|(_, count)| count).sum();
     let called = fired.iter().filter_map(|(site, count)| Some((sites.outermost_own(*site)?, *count)));
     (sum, all, sites.most(called).filter(|most| most.amount >= sum * LEAST_PART))

@@ -17,7 +17,7 @@ pub(super) const RULE: Rule = Rule {
     advice: "Keep what makes code at run time in a static field, in place of making it for each call: `Regex` with \
         `RegexOptions.Compiled`, expression trees, `JsonSerializerOptions`, serializers. Publish with `PublishReadyToRun`.",
     closer: closer::COMPILATIONS,
-    causes: &["code_made_again"],
+    causes: &["slow_start", "code_made_again"],
     evidence: Evidence { sections: &["jit", "stacks-jit"], sort: None },
     query: "SELECT method, own_method, tier, jit_ms FROM jit WHERE {process} AND tier NOT LIKE 'OptimizedTier1%' ORDER BY jit_ms DESC LIMIT 20",
     example: Example {

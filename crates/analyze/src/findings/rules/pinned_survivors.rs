@@ -40,10 +40,7 @@ fn judge(look: &Look<'_>) -> Judged {
     }
     let value = pinned / survived;
     let few = Few::share(value, rows, shared::LEAST_COLLECTIONS, "gen 0 and gen 1 GCs");
-    // Handles come without call stacks. What they pin is mostly new: where it was sampled, too, its allocation has one.
-    let process = look.process;
-    let born = process.born.iter().filter(|(object, ..)| process.pinned.contains(object));
-    let most = look.picture.sites.most(born.map(|(_, site, bytes)| (*site, *bytes)));
+    let most = shared::pinned_by(look);
     let by = most.as_ref().map_or(String::new(), |most| {
         format!(" Most of what was pinned is allocated by {}{}.", most.method, most.inlined)
     });

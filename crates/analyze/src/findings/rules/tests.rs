@@ -178,6 +178,29 @@ fn what_ticks_stand_for_is_the_least_that_leaks() {
     assert!(!judged("sampled").sentence.starts_with("At least "), "{:?}", judged("sampled"));
 }
 
+/// A thread that looks for work each millisecond wakes as often as one that is woken for each piece of it.
+#[test]
+fn waits_that_end_by_their_time_are_polling_and_others_are_not() {
+    let judged = |duration_ns: fn(i64) -> i64| {
+        let mut made = Made::new();
+        quiet(&mut made);
+        let site = made.site(&["Shop.Mailbox.Look()", "System.Threading.WaitHandle.WaitOneNoCheck(int)"]);
+        for n in 0..60_000 * 3 {
+            let start_ts_ns = n * MS / 3;
+            let end_ts_ns = Some(start_ts_ns + duration_ns(n));
+            made.tables.add(&Wait { start_ts_ns, end_ts_ns, process_id: 7, callsite_id: site, ..Wait::default() });
+        }
+        of("idle_wakeups", found_in(made))
+    };
+    let polls = judged(|n| MS + n % 5 * MS / 10);
+    assert_eq!(
+        (polls.verdict, polls.own_method.as_deref()),
+        (Verdict::Warning, Some("Shop.Mailbox.Look")),
+        "{polls:?}"
+    );
+    assert_eq!(judged(|n| n % 100 * MS / 10).verdict, Verdict::Fine);
+}
+
 #[test]
 fn what_comes_from_another_finding_stands_below_it() {
     let mut made = Made::new();
