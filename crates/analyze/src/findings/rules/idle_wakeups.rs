@@ -16,7 +16,7 @@ pub(super) const RULE: Rule = Rule {
         of requests, and below ten tenths of a second with such samples for none. Waits of a thread at your method with most of them that look like time-outs: 19 of 20 take 0.9 ms and more, and \
         half of them no more than twice that.",
     unit: "count/s",
-    info: 500.0,
+    info: 1000.0,
     warning: 2000.0,
     needs: &["async_tasks", "samples", "waits"],
     record: "async,cpu,threadpool,counters",
