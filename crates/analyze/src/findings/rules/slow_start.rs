@@ -95,7 +95,7 @@ fn judge(look: &Look<'_>) -> Judged {
 fn rest(stretches: &[Stretch], thread: u64) -> Option<i64> {
     let its = || stretches.iter().filter(|stretch| stretch.thread == thread);
     let length = |stretch: &Stretch| stretch.end_ns.saturating_sub(stretch.start_ns) as f64;
-    let all_ns = its().last()?.end_ns.saturating_sub(its().next()?.start_ns) as f64;
+    let all_ns = its().next_back()?.end_ns.saturating_sub(its().next()?.start_ns) as f64;
     let mut running_ns = 0.0;
     its().rev().filter(|stretch| stretch.is_running).find_map(|stretch| {
         running_ns += length(stretch);
