@@ -244,12 +244,17 @@ impl Inlined {
         all(part, &mut |site, sign| {
             // An allocation says something of each frame up to the nearest method of the user, a call of the one that it is in.
             let most = if matches!(sign, Sign::Type(..)) { REACH } else { 1 };
+            let mut nearer: Vec<u32> = Vec::new();
             for (at, host) in part.outwards(site).take(most) {
                 let vote = if host.code.is_host() { self.vote(host, sign, inlinings) } else { None };
                 if let (Some(group), Some(node)) = (vote, part.nodes.get(at)) {
-                    let (_, known) = votes.entry((node.place, node.address)).or_insert((host.group, Vote::One(group)));
-                    *known = if *known == Vote::One(group) { *known } else { Vote::Contradicted };
+                    // What a nearer frame calls is not in the code of its callers.
+                    let is_below = |frame: &u32| group != host.group && self.gets_through(*frame, sign, group);
+                    let vote = if nearer.iter().any(is_below) { Vote::Contradicted } else { Vote::One(group) };
+                    let (_, known) = votes.entry((node.place, node.address)).or_insert((host.group, vote));
+                    *known = if *known == vote { *known } else { Vote::Contradicted };
                 }
+                nearer.push(host.group);
                 if host.is_own {
                     break;
                 }
@@ -357,6 +362,12 @@ impl Inlined {
         if !ways.contains(&way) && ways.len() < MOST_WAYS {
             ways.push(way);
         }
+    }
+
+    /// Whether a host gets to a sign through this method.
+    fn gets_through(&self, host: u32, sign: Sign, method: u32) -> bool {
+        let ways = self.through.get(&(host, sign));
+        ways.is_some_and(|ways| ways.iter().any(|way| way.first == method || way.last == method))
     }
 
     /// The method through which a host gets to a sign, where there is but one; it may be the host itself. Of several that all are called by
@@ -503,6 +514,14 @@ mod tests {
         assert_eq!(made.found(&inlinings(&[(b's', b'Y')])), [('s', 'Y')]);
         made.stack("w s u");
         assert_eq!(made.found(&inlinings(&[(b's', b'Y')])), [], "the framework calls it without Y, too");
+    }
+
+    #[test]
+    fn a_method_is_in_the_code_of_the_framework_that_calls_it_alone() {
+        let mut made = Made::default();
+        let (plain, optimized) = (made.stack("w r s Y"), made.stack("w r+ s+"));
+        made.allocations = vec![(plain, 7, 1), (optimized, 7, 1)];
+        assert_eq!(made.found(&inlinings(&[(b'r', b'Y'), (b's', b'Y')])), [('s', 'Y')]);
     }
 
     #[test]

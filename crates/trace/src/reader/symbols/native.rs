@@ -1,7 +1,6 @@
 //! Symbols of native code on this machine: ELF files by their build id (with the feature `native-symbols`), PDBs by
 //! their id and age.
 
-#[cfg(feature = "native-symbols")]
 use crate::prelude::*;
 
 #[cfg(feature = "native-symbols")]

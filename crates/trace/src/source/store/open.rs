@@ -6,7 +6,6 @@ use super::address::Address;
 #[cfg(feature = "cloud")]
 use super::connect;
 use super::object::Store;
-#[cfg(not(feature = "cloud"))]
 use crate::prelude::*;
 
 /// The store that an address is in. What is needed to speak to it comes from the environment.
