@@ -574,3 +574,28 @@ fn objects_whose_element_type_is_not_recorded_may_be_boxes() {
     assert!(unknown.sentence.contains("it is not known whether it is boxed values"), "{unknown:?}");
     assert_eq!((judged(Some(0x12)).verdict, judged(Some(0x11)).verdict), (Verdict::Fine, Verdict::Warning));
 }
+
+#[test]
+fn a_text_that_repeats_a_character_is_not_made_of_others() {
+    let verdict = |constructor: &'static str| {
+        let mut made = Made::new();
+        quiet(&mut made);
+        let site = made.site(&["Shop.Totals.Sum()", constructor]);
+        (0..200).for_each(|_| made.tables.add(&allocation(site, "sampled", "System.String", "small")));
+        of("string_churn", found_in(made)).verdict
+    };
+    assert_eq!(verdict("System.String.Ctor(wchar,int32)"), Verdict::Fine);
+    assert_eq!(verdict("System.String.Ctor(wchar[])"), Verdict::Warning);
+}
+
+#[test]
+fn large_objects_whose_collections_cost_nothing_are_fine() {
+    let verdict = |pause_ns: i64| {
+        let mut made = Made::new();
+        quiet(&mut made);
+        (1..=20).for_each(|n| made.gc(n, 2, "AllocLarge", "background"));
+        (1..=20).for_each(|n| made.pause(n, pause_ns, 0));
+        of("large_object_triggers", found_in(made)).verdict
+    };
+    assert_eq!((verdict(MS), verdict(600 * MS)), (Verdict::Fine, Verdict::Warning));
+}
