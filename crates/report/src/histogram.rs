@@ -26,7 +26,7 @@ pub(crate) fn histograms<'h>(of: impl Iterator<Item = (&'h str, &'h [u64])>) -> 
     // Whole powers of ten, so that the axis begins and ends with a round time.
     let (first, last) = (least / BARS, most / BARS + 1);
     let places = (last - first) * BARS;
-    let mut out = String::from("<h3>Durations by route</h3>\n<div class=\"small\">\n");
+    let mut out = String::from("<h3>Durations by route, of the whole recording</h3>\n<div class=\"small\">\n");
     for (name, durations) in &of {
         let mut sums = vec![0u64; places];
         for ns in *durations {
