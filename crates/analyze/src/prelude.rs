@@ -1,4 +1,4 @@
-//! What the file of an answer is written with.
+//! Names that most files of this crate use.
 
 pub(crate) use std::collections::BTreeMap;
 pub(crate) use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the file of a tracker is written with.
+//! Names that the files of trackers use.
 
 pub use std::collections::BTreeMap;
 

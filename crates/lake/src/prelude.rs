@@ -1,4 +1,4 @@
-//! What a file of this crate is written with.
+//! Names that most files of this crate use.
 
 pub(crate) use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 pub(crate) use std::path::{Path, PathBuf};

@@ -203,7 +203,7 @@ pub(crate) fn requests(
     let line = |group: u32| lines.get(group as usize).copied().unwrap_or(NONE);
     let (served, route_of): (Vec<Asked>, Vec<u32>) =
         served.into_iter().map(|(asked, group)| (asked, line(group))).unzip();
-    // Those of the summary come behind those that are shown.
+    // Requests of the summary come behind those that are shown.
     let mut asked: Vec<Asked> = slowest.iter().map(|slow| slow.asked.clone()).collect();
     let more = of_server.all.iter().filter(|slow| !asked.contains(&slow.asked));
     asked.extend(more.map(|slow| slow.asked.clone()).collect::<Vec<_>>());

@@ -35,7 +35,7 @@ impl Part {
 
     /// Bytes of the kind in a second.
     pub(super) fn rate(&self, look: &Look<'_>) -> f64 {
-        self.bytes / look.seconds().max(1e-9)
+        look.per_second(self.bytes)
     }
 
     /// The share as a figure, with a score of at most this.

@@ -361,7 +361,7 @@ impl Overview {
         Overview::with(recording, requests(recording))
     }
 
-    /// The same, by who has read the requests.
+    /// The summary of a recording whose requests the caller has read.
     pub fn with(recording: &Recording<'_>, requests: Result<Option<Topic>>) -> Result<Overview> {
         let (mut duration_ns, mut processors) = (0, 0);
         recording.each_recorded::<Trace<'_>>(|row| {

@@ -109,7 +109,7 @@ pub(super) struct Process {
     /// A call site that each thread was seen at, and the threads that began during the recording.
     pub(super) thread_sites: Map<u64, u32>,
     pub(super) started: BTreeSet<u64>,
-    /// What threads did at first, where the runtime took the samples.
+    /// Samples of the runtime from the first minute, as stretches.
     pub(super) stretches: Stretches,
     /// Whether the runtime took a sample, and not a kernel.
     is_sampled_by_runtime: bool,

@@ -307,4 +307,9 @@ impl Look<'_> {
     pub(super) fn seconds(&self) -> f64 {
         self.picture.recording_ns as f64 / 1e9
     }
+
+    /// How much of an amount of the whole recording there is in a second.
+    pub(super) fn per_second(&self, amount: f64) -> f64 {
+        amount / self.seconds().max(1e-9)
+    }
 }

@@ -1,15 +1,15 @@
-//! What each thread did while the program started: stretches of samples that are alike.
+//! Stretches: samples of a thread with one call stack, one behind the other, while the program starts.
 
 use std::collections::BTreeMap;
 
-/// Until then a program starts; what comes later is not looked at.
+/// Samples after this time are not looked at.
 const UNTIL_NS: i64 = 60_000_000_000;
 
 /// Stretches that are kept, and threads.
 const MOST: usize = 1 << 15;
 const MOST_THREADS: usize = 1 << 12;
 
-/// For so long a sample stands at most.
+/// A sample stands for this long at most.
 const SAMPLE_NS: i64 = 100_000_000;
 
 /// Samples of a thread with one call stack, one behind the other.

@@ -30,6 +30,8 @@ pub(crate) struct Known {
     failed_as: HashMap<String, Vec<usize>>,
     /// Keys of entries that cannot be read.
     damaged: HashSet<String>,
+    /// Whether the SHA-256 of one is the only hash that is known.
+    is_known_by_sha256: bool,
 }
 
 /// The next step for a recording.
@@ -67,14 +69,14 @@ impl Known {
             }
         }
         let damaged = summed.damaged().iter().map(|damaged| damaged.key.clone()).collect();
-        Ok(Known { summed, by_hash, tagged: OnceLock::new(), failed_at, failed_as, damaged })
+        let is_known_by_sha256 = summed.recordings().iter().chain(summed.failed()).any(Line::is_known_by_sha256)
+            || summed.packs().iter().any(|head| head.index.is_known_by_sha256());
+        Ok(Known { summed, by_hash, tagged: OnceLock::new(), failed_at, failed_as, damaged, is_known_by_sha256 })
     }
 
     /// The hashes to take of recordings that come: those by which it knows the ones that it has.
     pub(crate) fn hash_kind(&self, request: &Convert) -> HashKind {
-        let is_older = self.summed.recordings().iter().chain(self.summed.failed()).any(Line::is_known_by_sha256)
-            || self.summed.packs().iter().any(|head| head.index.is_known_by_sha256());
-        if is_older { HashKind::Sha256 } else { request.hash_kind() }
+        if self.is_known_by_sha256 { HashKind::Sha256 } else { request.hash_kind() }
     }
 
     /// The entries that cannot be read.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::error::Error;
 use serde::{Deserialize, Serialize};
+use tracequet_trace::source::identifying;
 
 use super::options::{self, Options};
 use super::paths;
@@ -132,9 +133,9 @@ pub struct Recorded {
 }
 
 impl Recorded {
-    /// The hash by which the recording is told from others: its BLAKE3, or its SHA-256 where only that is known.
+    /// The hash that identifies the recording.
     pub fn hash(&self) -> &str {
-        one_of(&self.blake3, &self.sha256)
+        identifying(&self.blake3, &self.sha256)
     }
 
     /// Whether its key and its hash can be written into a manifest as they are.
@@ -206,11 +207,6 @@ impl Entry {
     }
 }
 
-/// The BLAKE3 of a file, or its SHA-256 where only that is known.
-pub(crate) fn one_of<'h>(blake3: &'h str, sha256: &'h str) -> &'h str {
-    if blake3.is_empty() { sha256 } else { blake3 }
-}
-
 /// Whether a key and a hash can be written into a manifest as they are.
 pub fn has_plain_names(key: &str, hash: &str) -> bool {
     let is_plain = |text: &str| !text.contains(|c: char| matches!(c, '"' | '\\') || c.is_control());
@@ -227,7 +223,7 @@ pub fn hash_of(entry: &[u8]) -> Option<String> {
         sha256: String,
     }
     let Hashes { blake3, sha256 } = serde_json::from_slice(entry).ok()?;
-    Some(one_of(&blake3, &sha256).to_owned())
+    Some(identifying(&blake3, &sha256).to_owned())
 }
 
 /// An entry that cannot be read, or is not an entry.

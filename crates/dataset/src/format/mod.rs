@@ -18,7 +18,6 @@ mod summed;
 mod tag;
 mod words;
 
-pub(crate) use entry::one_of;
 pub use entry::{
     DamagedEntry, Entry, Labels, MOST_ENTRY_BYTES, ProblemCount, Recorded, Status, TableInfo, has_plain_names, hash_of,
 };

@@ -11,8 +11,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tracequet_trace::source::identifying;
 
-use super::entry::{DamagedEntry, Entry, Recorded, Status, TableInfo, one_of};
+use super::entry::{DamagedEntry, Entry, Recorded, Status, TableInfo};
 use super::manifest::{Head, PackInfo, TOOL, VERSION};
 use super::pack_head::PackHead;
 use super::tag::tag_of;
@@ -294,7 +295,7 @@ impl Line {
 
     fn at(source: &Arc<str>, place: Range<usize>, parts: &Parts<'_>) -> Option<Line> {
         let of = |part| place_in(source, part);
-        let hash = one_of(parts.blake3.unwrap_or_default(), parts.sha256.unwrap_or_default());
+        let hash = identifying(parts.blake3.unwrap_or_default(), parts.sha256.unwrap_or_default());
         let places = [of(parts.trace_id)?, of(parts.entry)?, if hash.is_empty() { 0..0 } else { of(hash)? }];
         let is_known_by_sha256 = !hash.is_empty() && parts.blake3.unwrap_or_default().is_empty();
         Some(Line { source: source.clone(), place, parts: places, is_known_by_sha256 })

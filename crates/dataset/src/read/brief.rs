@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Deserialize;
+use tracequet_trace::source::identifying;
 
-use crate::format::{Labels, OfPack, Recorded, Status, has_plain_names, one_of};
+use crate::format::{Labels, OfPack, Recorded, Status, has_plain_names};
 
 /// A recording, as the dataset has it.
 #[derive(Clone, Debug)]
@@ -119,7 +120,7 @@ impl Brief {
             trace_id: self.trace_id,
             path: PathBuf::from(self.path),
             size_bytes: self.size_bytes,
-            hash: one_of(&self.blake3, &self.sha256).to_owned(),
+            hash: identifying(&self.blake3, &self.sha256).to_owned(),
             events: self.events.unwrap_or_default(),
             dropped_events: self.dropped_events.unwrap_or_default(),
             complete: self.complete.unwrap_or_default(),
@@ -148,7 +149,9 @@ impl OfPack for Brief {
     fn wrong_in_pack(&self, schema_version: u32) -> Option<&'static str> {
         let is_whole = self.events.is_some() && self.dropped_events.is_some() && self.complete.is_some();
         match self {
-            _ if !has_plain_names(&self.trace_id, one_of(&self.blake3, &self.sha256)) => Some("invalid key or hash"),
+            _ if !has_plain_names(&self.trace_id, identifying(&self.blake3, &self.sha256)) => {
+                Some("invalid key or hash")
+            }
             _ if self.schema_version != Some(schema_version) => Some("it has another schema_version"),
             _ if matches!(self.status, Status::Failed | Status::Unfinished) => Some("it is not a whole recording"),
             _ if !is_whole => Some("it has no events, dropped_events or complete"),

@@ -244,17 +244,17 @@ impl Inlined {
         all(part, &mut |site, sign| {
             // An allocation says something of each frame up to the nearest method of the user, a call of the one that it is in.
             let most = if matches!(sign, Sign::Type(..)) { REACH } else { 1 };
-            let mut nearer: Vec<u32> = Vec::new();
-            for (at, host) in part.outwards(site).take(most) {
+            for (steps, (at, host)) in part.outwards(site).take(most).enumerate() {
                 let vote = if host.code.is_host() { self.vote(host, sign, inlinings) } else { None };
                 if let (Some(group), Some(node)) = (vote, part.nodes.get(at)) {
-                    // What a nearer frame calls is not in the code of its callers.
-                    let is_below = |frame: &u32| group != host.group && self.gets_through(*frame, sign, group);
-                    let vote = if nearer.iter().any(is_below) { Vote::Contradicted } else { Vote::One(group) };
+                    // A method that a nearer frame calls is not in the code of the callers of that frame.
+                    let mut nearer = part.outwards(site).take(steps);
+                    let is_below =
+                        group != host.group && nearer.any(|(_, look)| self.gets_through(look.group, sign, group));
+                    let vote = if is_below { Vote::Contradicted } else { Vote::One(group) };
                     let (_, known) = votes.entry((node.place, node.address)).or_insert((host.group, vote));
                     *known = if *known == vote { *known } else { Vote::Contradicted };
                 }
-                nearer.push(host.group);
                 if host.is_own {
                     break;
                 }

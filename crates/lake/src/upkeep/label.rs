@@ -160,7 +160,8 @@ fn write(
             part.write(*id, batch.rows)?;
         }
     }
-    let Recorded { size_bytes, blake3, sha256, .. } = recorded.clone();
-    part.close_tables(&source_footer(&of_file(&recorded.path, &FileIdentity { size_bytes, blake3, sha256 })))?;
+    let (blake3, sha256) = (recorded.blake3.clone(), recorded.sha256.clone());
+    let identity = FileIdentity { size_bytes: recorded.size_bytes, blake3, sha256 };
+    part.close_tables(&source_footer(&of_file(&recorded.path, &identity)))?;
     Ok(part)
 }

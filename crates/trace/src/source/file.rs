@@ -45,10 +45,15 @@ pub struct FileIdentity {
 }
 
 impl FileIdentity {
-    /// The hash by which the file is told from others: its BLAKE3, or its SHA-256 where only that was taken.
+    /// The hash that identifies the file.
     pub fn hash(&self) -> &str {
-        if self.blake3.is_empty() { &self.sha256 } else { &self.blake3 }
+        identifying(&self.blake3, &self.sha256)
     }
+}
+
+/// The hash that identifies a file: the BLAKE3, or the SHA-256 where that one is empty.
+pub fn identifying<'h>(blake3: &'h str, sha256: &'h str) -> &'h str {
+    if blake3.is_empty() { sha256 } else { blake3 }
 }
 
 /// Pages are given back in steps of this many bytes: often enough to stay small, seldom enough to cost nothing.

@@ -26,7 +26,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::time::Duration;
 
 use file::Opened;
-pub use file::{A_DATASET, FileIdentity, MappedFile, is_dataset};
+pub use file::{A_DATASET, FileIdentity, MappedFile, identifying, is_dataset};
 pub use recording_path::RecordingPath;
 pub use shrunk::lost_map;
 pub use spooled::Spooled;

@@ -64,7 +64,7 @@ fn judge(look: &Look<'_>) -> Judged {
     }
     let is_enough = reached >= LEAST_BYTES;
     let value = if is_enough { died / reached } else { 0.0 };
-    let rate = died / look.seconds().max(1e-9);
+    let rate = look.per_second(died);
     let kind = types.into_iter().max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(kind, _)| kind);
     let subject = kind.and_then(|kind| look.picture.types.name(look.id, kind)).map(str::to_owned);
     let most = sites.most(dead.iter().copied());

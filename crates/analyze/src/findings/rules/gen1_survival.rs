@@ -46,7 +46,7 @@ fn judge(look: &Look<'_>) -> Judged {
     // More than all survive when objects came in meanwhile.
     let value = (survived / objects.max(1.0)).min(1.0);
     let few = Few::share(value, rows, shared::LEAST_COLLECTIONS, "gen 1 GCs");
-    let rate = survived / look.seconds().max(1e-9);
+    let rate = look.per_second(survived);
     // Where sampled objects were followed, those that got there have call sites.
     let (followed, _) = look.process.survivors.rows();
     let old = followed.iter().filter(|row| row.reached == Some(2)).map(|row| (row.site, row.bytes));

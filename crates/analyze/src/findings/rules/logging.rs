@@ -1,7 +1,5 @@
 //! Much of the work is for a log.
 
-use std::collections::BTreeMap;
-
 use crate::findings::prelude::*;
 use crate::subjects::sites::Is;
 
@@ -9,10 +7,11 @@ pub(super) const RULE: Rule = Rule {
     name: "logging",
     title: "Logging takes much of the work",
     about: "Much of what the program allocates, or of the time of its threads, goes into messages for a log.",
-    measure: "The larger one of two shares: of the samples of threads that ran your code, and of pool workers that waited below it, those in a logger \
-        that your code called; and of all allocated bytes, those in such a logger. `Microsoft.Extensions.Logging`, Serilog, NLog and log4net are \
-        known. At least 100 samples. With less than 0.05 threads and 1 MB a second it is fine, from 0.3 threads or 10 MB a second on a \
-        warning is possible. A text that is made before the logger is called is in `string_churn`.",
+    measure: "The larger of two shares in loggers that your code called: that of the samples of threads that ran your code and \
+        of pool workers that waited below it, and that of all allocated bytes. Known loggers are \
+        `Microsoft.Extensions.Logging`, Serilog, NLog and log4net. At least 100 samples. With less than 0.05 threads and 1 MB \
+        a second it is fine, from 0.3 threads or 10 MB a second on a warning is possible. Texts that are made before the call \
+        of the logger count in `string_churn`.",
     unit: "share",
     info: 0.15,
     warning: 0.40,
@@ -36,38 +35,26 @@ const LEAST: u64 = 100;
 
 fn judge(look: &Look<'_>) -> Judged {
     let (process, sites) = (look.process, &look.picture.sites);
-    // The method that logs, and how much of it there is at each call site.
-    let logged = |amounts: &mut dyn Iterator<Item = (u32, f64)>| {
-        let mut by_caller: BTreeMap<u32, f64> = BTreeMap::new();
-        for (site, amount) in amounts {
-            if let Some(caller) = sites.caller_of(site, Is::Logs) {
-                *by_caller.entry(caller).or_default() += amount;
-            }
-        }
-        (by_caller.values().sum::<f64>(), by_caller)
-    };
-    let running = process.running.iter().filter(|(site, _)| sites.own_method(**site).is_some());
-    let waiting = process.waiting.iter();
-    let waiting =
-        waiting.filter(|(site, _)| sites.has(**site, &[Is::PoolWorker]) && sites.own_method(**site).is_some());
-    let samples: Vec<(u32, f64)> = running.chain(waiting).map(|(site, count)| (*site, *count as f64)).collect();
-    let all_samples: f64 = samples.iter().map(|(_, count)| count).sum();
-    let (samples_of_it, by_samples) = logged(&mut samples.into_iter());
-    let (mut all_bytes, mut allocated) = (0.0, Vec::new());
-    for ((site, _), sum) in process.counted() {
-        all_bytes += sum.bytes;
-        allocated.push((*site, sum.bytes));
-    }
+    let waiting = process.waiting.iter().filter(|(site, _)| sites.has(**site, &[Is::PoolWorker]));
+    let samples = process.running.iter().chain(waiting).filter(|(site, _)| sites.own_method(**site).is_some());
+    let samples: Vec<(u32, f64)> = samples.map(|(site, count)| (*site, *count as f64)).collect();
+    let allocated: Vec<(u32, f64)> = process.counted().map(|((site, _), sum)| (*site, sum.bytes)).collect();
     let sampled: u64 = process.counted().map(|(_, sum)| sum.samples).sum();
+    let sum = |amounts: &[(u32, f64)]| amounts.iter().map(|(_, amount)| amount).sum::<f64>();
+    // Of these amounts what is in a logger, each at the call site that called it.
+    let logged = |amounts: &[(u32, f64)]| -> Vec<(u32, f64)> {
+        let at_caller = |(site, amount): &(u32, f64)| Some((sites.caller_of(*site, Is::Logs)?, *amount));
+        amounts.iter().filter_map(at_caller).collect()
+    };
+    let all_samples = sum(&samples);
     let rows = sampled.max(all_samples as u64);
     if rows < LEAST {
         return Judged::too_few(rows, LEAST, "samples of your threads or of allocations");
     }
-    let (bytes_of_it, by_bytes) = logged(&mut allocated.into_iter());
-    let of_time = if all_samples >= LEAST as f64 { samples_of_it / all_samples } else { 0.0 };
-    let of_bytes = if sampled >= LEAST { bytes_of_it / all_bytes.max(1.0) } else { 0.0 };
-    let threads = look.threads(samples_of_it);
-    let rate = bytes_of_it / look.seconds().max(1e-9);
+    let (by_samples, by_bytes) = (logged(&samples), logged(&allocated));
+    let of_time = if all_samples >= LEAST as f64 { sum(&by_samples) / all_samples } else { 0.0 };
+    let of_bytes = if sampled >= LEAST { sum(&by_bytes) / sum(&allocated).max(1.0) } else { 0.0 };
+    let (threads, rate) = (look.threads(sum(&by_samples)), look.per_second(sum(&by_bytes)));
     let value = of_time.max(of_bytes);
     let most = sites.most(if of_time >= of_bytes { by_samples } else { by_bytes });
     let by = most.as_ref().map_or(String::new(), |most| format!(", most of it from {}{}", most.method, most.inlined));

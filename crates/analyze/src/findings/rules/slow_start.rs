@@ -10,12 +10,15 @@ use crate::subjects::sites::{Is, Sites};
 pub(super) const RULE: Rule = Rule {
     name: "slow_start",
     title: "The start takes long",
-    about: "Your code works for long before the first request is answered, such as in a static constructor, a scan of all types, or code that it makes.",
-    measure: "Time from the start of the recording to the end of its first request in which a thread ran with your code on its stack, or the first \
-        thread with your code was in it outside of managed code (compiling, loading, files) and went on later. What of the time your code \
-        only waits for the host (frames of `Microsoft.AspNetCore` and `Microsoft.Extensions` inside of it) does not count. Static constructors count whenever they run: often the first request starts them. Without requests \
-        the start ends when the first thread has nearly (97 %) come to rest, and nothing is said of a program that works on. Only \
-        where the runtime started during the recording: `tracequet collect --for cpu,requests -- dotnet app.dll`.",
+    about: "Your code works for long before the first request is answered, such as in a static constructor, a scan of all types, \
+        or code that it makes.",
+    measure: "The time in which your code works before the first request of the recording ends. A thread counts while it runs with \
+        your code on its stack. The first thread with your code counts also while it is outside of managed code (compiling, \
+        loading, files) and goes on later. Time in the host below your code (frames of `Microsoft.AspNetCore` and \
+        `Microsoft.Extensions`) does not count. Static constructors count whenever they run: often the first request starts \
+        them. Without requests the start ends at the moment behind which the first thread runs for 3 % of its whole time at most; \
+        there is no verdict on a program that works on. The runtime has to start during the recording: \
+        `tracequet collect --for cpu,requests -- dotnet app.dll`.",
     unit: "ns",
     info: 5e8,
     warning: 1.5e9,
@@ -34,7 +37,8 @@ pub(super) const RULE: Rule = Rule {
     ..Rule::DEFAULT
 };
 
-/// The part of a thread's time that it may run when it has come to rest, and the part of the recording after which it must have.
+/// The part of its whole time for which a thread that has come to rest may still run. It has to come to rest within the second part of the
+/// time of the samples.
 const REST: f64 = 0.03;
 const LATEST: f64 = 0.6;
 

@@ -35,7 +35,7 @@ const LEAST_SECONDS: f64 = 5.0;
 fn judge(look: &Look<'_>) -> Judged {
     let process = look.process;
     let rows = process.started.len() as u64;
-    let value = rows as f64 / look.seconds().max(1e-9);
+    let value = look.per_second(rows as f64);
     // A program starts threads that stay when it starts.
     let is_short = look.seconds() < LEAST_SECONDS;
     let lack = look.too_short(LEAST_SECONDS * 1e9, "a program starts threads when it starts");

@@ -108,7 +108,7 @@ impl Threads {
     }
 }
 
-/// The times in which threads worked for requests: for those that are asked for, and for others that are only told apart.
+/// When threads worked for requests: for those whose times the caller sums up, and for others, so that a moment of a thread has its request.
 #[derive(Debug, Default)]
 pub struct Worked {
     asked: Threads,
