@@ -105,7 +105,12 @@ impl Index {
 
     /// Whether it has a recording with this key.
     pub fn has_key(&self, key: &str) -> bool {
-        has(&self.keys, &tag_of(key.as_bytes()))
+        self.has_key_with(&tag_of(key.as_bytes()))
+    }
+
+    /// Whether it has a recording whose key has this tag.
+    pub fn has_key_with(&self, tag: &str) -> bool {
+        has(&self.keys, tag)
     }
 
     /// Whether it has a recording whose hash begins like this one.

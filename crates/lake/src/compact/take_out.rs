@@ -36,16 +36,11 @@ pub fn remove_recordings(lake: &Lake, keys: &[String], threads: usize) -> Result
                 gone.insert(key.clone());
             }
         }
-        let mut packed = Vec::new();
-        for key in left.into_iter().filter(|key| !gone.contains(key)) {
-            if lake.pack_of(&key)?.is_some() {
-                packed.push(key);
-            }
-        }
-        if packed.is_empty() {
+        left.retain(|key| !gone.contains(key));
+        left = lake.packs_of(&left)?.into_keys().map(str::to_owned).collect();
+        if left.is_empty() {
             break;
         }
-        left = packed;
     }
     Ok(gone)
 }
@@ -133,7 +128,7 @@ pub fn reduce(
 
 /// The pack that has a recording.
 fn pack_with(lake: &Lake, key: &str) -> Result<Option<Pack>> {
-    let Some(name) = lake.pack_of(key)? else { return Ok(None) };
+    let Some(name) = lake.packs_of(&[key.to_owned()])?.remove(key) else { return Ok(None) };
     match lake.pack(&name)? {
         Some(Ok(pack)) => Ok(Some(pack)),
         Some(Err(damaged)) => Err(damaged.at(&lake.storage().shown())),
@@ -150,12 +145,7 @@ fn rewrite(
     prepare: Prepare<'_>,
 ) -> Result<BTreeSet<String>> {
     let mut done = BTreeSet::new();
-    let mut left: BTreeSet<&str> = BTreeSet::new();
-    for key in keys {
-        if lake.pack_of(key)?.is_some() {
-            left.insert(key);
-        }
-    }
+    let mut left: BTreeSet<&str> = lake.packs_of(keys)?.into_keys().collect();
     if left.is_empty() {
         return Ok(done);
     }

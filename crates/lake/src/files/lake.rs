@@ -8,7 +8,7 @@
 //! That is the same in a directory ([`Directory`](super::Directory)) and in an object store. How a step is done is not:
 //! a [`Storage`] does them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +18,7 @@ use super::recording::{NewFile, NewRecording};
 use super::storage::{GRACE, Listed, Manifest, Storage};
 use tracequet_dataset::format::{
     DamagedEntry, Entry, Format, Labels, Line, Pack, PackHead, Recorded, Status, Summed, TableInfo, check_size,
-    hash_of, living, paths, recorded_with,
+    hash_of, living, paths, recorded_with, tag_of,
 };
 use tracequet_dataset::write::dataset_writer::{DatasetWriter, Finished};
 use tracequet_dataset::write::entries::read_small;
@@ -388,9 +388,15 @@ impl Lake {
         self.storage.put_empty(&files.collect::<Vec<_>>())
     }
 
-    /// The pack that a recording is in, if it is in one.
-    pub fn pack_of(&self, key: &str) -> Result<Option<String>> {
-        Ok(self.living_packs()?.into_iter().find(|head| head.index.has_key(key)).map(|head| head.pack.clone()))
+    /// The packs that recordings are in; without those that are in none.
+    pub fn packs_of<'k>(&self, keys: &'k [String]) -> Result<BTreeMap<&'k str, String>> {
+        let living = self.living_packs()?;
+        let packed = keys.iter().filter_map(|key| {
+            let tag = tag_of(key.as_bytes());
+            let pack = living.iter().find(|head| head.index.has_key_with(&tag))?;
+            Some((key.as_str(), pack.pack.clone()))
+        });
+        Ok(packed.collect())
     }
 
     fn living_packs(&self) -> Result<Vec<Arc<PackHead>>> {

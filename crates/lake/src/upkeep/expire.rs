@@ -99,17 +99,15 @@ fn expire_at(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Expire
 /// Of the recordings that are in packs, the part of each in the bytes of the tables that `keeps` is not true of.
 fn bytes_in_packs(lake: &Lake, keys: &[String], keeps: impl Fn(&str) -> bool) -> Result<HashMap<String, u64>> {
     let mut bytes = HashMap::new();
-    let mut packs: BTreeMap<String, Vec<&String>> = BTreeMap::new();
-    for key in keys {
-        if let Some(name) = lake.pack_of(key)? {
-            packs.entry(name).or_default().push(key);
-        }
+    let mut packs: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (key, name) in lake.packs_of(keys)? {
+        packs.entry(name).or_default().push(key);
     }
     for (name, keys) in packs {
         let Some(Ok(pack)) = lake.pack(&name)? else { continue };
         for key in keys {
             if let Some((_, member)) = pack.member(key) {
-                bytes.insert(key.clone(), pack.share(member, |table| !keeps(table)));
+                bytes.insert(key.to_owned(), pack.share(member, |table| !keeps(table)));
             }
         }
     }

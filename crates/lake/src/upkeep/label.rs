@@ -91,12 +91,7 @@ fn relabel_in(lake: &Lake, wanted: &Relabel) -> Result<Vec<String>> {
                 None => gone.push(key),
             }
         }
-        left = Vec::new();
-        for key in gone {
-            if lake.pack_of(&key)?.is_some() {
-                left.push(key);
-            }
-        }
+        left = lake.packs_of(&gone)?.into_keys().map(str::to_owned).collect();
         if left.is_empty() {
             break;
         }
