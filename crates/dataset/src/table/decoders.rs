@@ -23,8 +23,9 @@ const MAX_BYTES: usize = 16 << 20;
 /// thread's work.
 const MAX_THREADS: usize = 2;
 
-/// Batches of fewer rows are decoded at once: to hand them over takes longer.
+/// Batches of fewer rows and bytes are decoded at once: to hand them over takes longer.
 const FEW_ROWS: usize = 1 << 10;
+const FEW_BYTES: usize = 128 << 10;
 
 /// A batch of events of one table, with all that is needed to decode it.
 pub(super) struct Batch {
@@ -93,7 +94,8 @@ impl Decoders {
     /// Begins to decode a batch.
     pub(super) fn decode(&mut self, batch: Batch) {
         let bytes = batch.events.bytes();
-        let thread = if batch.events.len() < FEW_ROWS { None } else { self.thread() };
+        let is_small = batch.events.len() < FEW_ROWS && bytes < FEW_BYTES;
+        let thread = if is_small { None } else { self.thread() };
         let sent = match thread.and_then(|thread| Some((thread, self.threads.get(thread)?))) {
             Some((thread, decoder)) => decoder.batches.send(batch).map(|()| thread).map_err(|back| Box::new(back.0)),
             None => Err(Box::new(batch)),
