@@ -285,8 +285,8 @@ fn route(address: &str) -> String {
     parts.fold(host, |route, part| route + "/" + part)
 }
 
-/// A statement with `?` for its texts and numbers, so that those that differ in them alone are one. [`IN_SQL`] does the
-/// same.
+/// A statement with `?` for its texts and numbers, so that those that differ in them alone are one. The number of a
+/// parameter or of a name stays: `$1`, `@p0`, `line2`. [`IN_SQL`] does the same.
 fn without_values(text: &str) -> String {
     let mut out = String::new();
     let all: Vec<char> = text.chars().take(MOST_TEXT).collect();
@@ -298,7 +298,7 @@ fn without_values(text: &str) -> String {
                 at += behind.iter().position(|c| *c == '\'').unwrap_or_default() + 1;
                 out.push('?');
             }
-            '0'..='9' => {
+            '0'..='9' if !is_named(at.checked_sub(1).and_then(|before| all.get(before))) => {
                 at += behind.iter().take_while(|c| c.is_ascii_digit()).count();
                 out.push('?');
             }
@@ -309,9 +309,14 @@ fn without_values(text: &str) -> String {
     out
 }
 
+/// Whether digits behind this character are a part of a name.
+fn is_named(before: Option<&char>) -> bool {
+    before.is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '@' | ':'))
+}
+
 /// The expression of DuckDB for the same.
-pub(super) const IN_SQL: &str =
-    "regexp_replace(regexp_replace(text[1:4096], '''[^'']*''', '?', 'g'), '[0-9]+', '?', 'g')";
+pub(super) const IN_SQL: &str = "regexp_replace(regexp_replace(text[1:4096], '''[^'']*''', '?', 'g'), \
+     '(^|[^A-Za-z0-9_$@:])[0-9]+', '\\1?', 'g')";
 
 /// A query of DuckDB: how often each statement ran in its parent activity. An id is given again to later work, so that
 /// its start counts, too.
@@ -362,6 +367,19 @@ mod tests {
         let [statement] = queries.statements.as_slice() else { panic!("{:?}", queries.statements) };
         assert_eq!(statement.text, "SELECT * FROM line WHERE id = ? AND k = ?");
         assert_eq!((statement.runs.count, statement.runs.longest_ns, statement.times.count), (2, 8, 12));
+    }
+
+    #[test]
+    fn parameters_and_names_keep_their_numbers() {
+        for (text, shown) in [
+            (
+                "SELECT t0.a, 12 FROM line2 t0 WHERE id=$1 AND k = @p0",
+                "SELECT t0.a, ? FROM line2 t0 WHERE id=$1 AND k = @p0",
+            ),
+            ("7 LIMIT 10,20 'it' 1.5", "? LIMIT ?,? ? ?.?"),
+        ] {
+            assert_eq!(without_values(text), shown);
+        }
     }
 
     #[test]
