@@ -1,58 +1,13 @@
 // What a person does with the browser edition, in Chromium, over its debugging pipe: node .ci/browser.mjs PAGE.html PROGRAM FOLDER
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import assert from 'node:assert/strict';
+import { started } from './chromium.mjs';
 
 const [page, program, folder] = process.argv.slice(2).map((name) => path.resolve(name));
-const chromium = spawn(
-  process.env.CHROMIUM || 'chromium',
-  [
-    '--headless', '--no-sandbox', '--disable-gpu', '--disable-extensions', '--no-first-run', '--disable-background-networking',
-    '--disable-component-update', '--disable-sync', `--user-data-dir=${path.join(folder, 'profile')}`, '--remote-debugging-pipe', 'about:blank',
-  ],
-  { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] },
-);
-const [, , , into, from] = chromium.stdio;
-let number = 0;
-const waiting = new Map();
-const requests = [];
-const complaints = [];
-let rest = '';
-from.on('data', (data) => {
-  rest += data;
-  for (let end; (end = rest.indexOf('\0')) >= 0; rest = rest.slice(end + 1)) {
-    const message = JSON.parse(rest.slice(0, end));
-    if (message.id) waiting.get(message.id)(message);
-    else if (message.method === 'Network.requestWillBeSent') requests.push(message.params.request.url);
-    else if (message.method === 'Log.entryAdded' && message.params.entry.level === 'error') complaints.push(message.params.entry.text);
-    else if (message.method === 'Runtime.exceptionThrown') complaints.push(message.params.exceptionDetails.exception?.description);
-  }
-});
-let sessionId;
-const send = (method, params = {}) =>
-  new Promise((done, fail) => {
-    const id = ++number;
-    waiting.set(id, ({ result, error }) => (error ? fail(new Error(`${method}: ${error.message}`)) : done(result)));
-    into.write(`${JSON.stringify({ id, method, params, sessionId })}\0`);
-  });
-const evaluate = async (expression) => {
-  const { result, exceptionDetails } = await send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
-  if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
-  return result.value;
-};
-const until = async (expression, what) => {
-  for (let turn = 0; turn < 1200; turn++) {
-    if (await evaluate(expression)) return;
-    await new Promise((done) => setTimeout(done, 100));
-  }
-  throw new Error(`${what}: ${await evaluate('document.getElementById("status").textContent + " " + failed.textContent')}`);
-};
-
-const { targetId } = await send('Target.createTarget', { url: 'about:blank' });
-({ sessionId } = await send('Target.attachToTarget', { targetId, flatten: true }));
-for (const domain of ['Page', 'Runtime', 'Network', 'Log', 'DOM']) await send(`${domain}.enable`);
-await send('Emulation.setDeviceMetricsOverride', { width: 1280, height: 900, deviceScaleFactor: 1, mobile: false });
+const browser = await started(folder, 'document.getElementById("status").textContent + " " + failed.textContent');
+const { send, evaluate, until, requests, complaints } = browser;
 await send('Page.navigate', { url: `file://${page}` });
 await until('typeof state === "object"', 'the page does not start');
 
@@ -68,10 +23,8 @@ const native = (names) => {
 await evaluate('window.busy = () => { document.getElementById("status").textContent = "busy"; failed.hidden = true; }');
 // Chosen.
 async function choose(names) {
-  const { root } = await send('DOM.getDocument');
-  const { nodeId } = await send('DOM.querySelector', { nodeId: root.nodeId, selector: '#files' });
   await evaluate('busy()');
-  await send('DOM.setFileInputFiles', { nodeId, files: names.map(file) });
+  await browser.choose('#files', names.map(file));
 }
 // Dragged from a folder.
 async function drop(names) {
@@ -175,5 +128,5 @@ const { data } = await send('Page.captureScreenshot');
 fs.writeFileSync(file('browser.png'), Buffer.from(data, 'base64'));
 assert.deepEqual(complaints, [], 'the browser complains');
 console.log('opened from disk: five kinds, several at a time, saved, failed, cancelled; no request');
-chromium.kill();
+browser.end();
 process.exit(0);

@@ -15,21 +15,22 @@ const GREETING = said.textContent || '';
 /** Bytes in words. */
 const size = (/** @type {number} */ bytes) => (bytes < 1e6 ? `${Math.ceil(bytes / 1e3)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
-/** The program, compiled once. It stands in this file as gzip in digits of base 85, as build.mjs writes it. */
-const program = (async () => {
-  const text = element('program').textContent || '';
-  const packed = new DataView(new ArrayBuffer((text.length / 5) * 4));
-  for (let at = 0, to = 0; at < text.length; at += 5, to += 4) {
-    let value = 0;
-    for (let place = at; place < at + 5; place++) value = value * 85 + (text.charCodeAt(place) === 126 ? 25 : text.charCodeAt(place) - 35);
-    packed.setUint32(to, value);
-  }
-  const bytes = new Response(new Blob([packed.buffer.slice(0, Number(element('program').dataset.bytes))]).stream().pipeThrough(new DecompressionStream('gzip')));
-  return WebAssembly.compile(await bytes.arrayBuffer());
-})();
+const worker = URL.createObjectURL(new Blob([element('worker').textContent || ''], { type: 'text/javascript' }));
+
+/** The program, unpacked and compiled once, by a worker: the page takes recordings meanwhile. */
+const program = new Promise((done, fail) => {
+  const thread = new Worker(worker);
+  thread.onmessage = ({ data: { module, error } }) => {
+    if (module) done(module);
+    else fail(new Error(error));
+    thread.terminate();
+  };
+  thread.onerror = (event) => fail(new Error(event.message));
+  const packed = (/** @type {string} */ id) => ({ text: element(id).textContent || '', length: Number(element(id).dataset.bytes) });
+  thread.postMessage({ unpack: packed('unpack'), program: packed('program') });
+});
 // A failure to compile is reported by the first run.
 program.catch(() => {});
-const worker = URL.createObjectURL(new Blob([element('worker').textContent || ''], { type: 'text/javascript' }));
 
 /** @typedef {{code: number, ended: string, out: Blob, errors: string, made: {path: string, parts: Uint8Array<ArrayBuffer>[]}[], milliseconds: number, memory: {program: number, files: number}}} Outcome */
 /** The recordings that are open, and the run that is on its way. */
@@ -135,14 +136,20 @@ async function ask(args, doing, then) {
   }
 }
 
+/** Shows a page in a frame. @param {string} title @param {string} src */
+function framed(title, src) {
+  const frame = document.createElement('iframe');
+  frame.title = title;
+  frame.src = src;
+  document.querySelector('main')?.append(frame);
+  return frame;
+}
+
 /** Shows a page that the program wrote. @param {Blob} page */
 function show(page) {
   state.page = page;
   document.querySelectorAll('iframe').forEach((frame) => (URL.revokeObjectURL(frame.src), frame.remove()));
-  const frame = document.createElement('iframe');
-  frame.title = 'The recording';
-  frame.src = URL.createObjectURL(page);
-  document.querySelector('main')?.append(frame);
+  framed('The recording', URL.createObjectURL(page));
   start.hidden = true;
   element('actions').hidden = element('again').hidden = false;
   document.querySelector('header')?.append(element('choices'));
@@ -265,6 +272,23 @@ element('tables').onclick = () => {
   const names = state.files.map((file) => file.name);
   ask(['convert', ...names, '-o', stem()], 'Writing tables', ({ made }) => save(zipped(made), `${stem()}.tables.zip`));
 };
+// Only a page for a host that has DuckDB beside it has this button. It shows SQL over the tables, and the page again.
+const sql = document.getElementById('sql');
+if (sql) {
+  sql.onclick = async () => {
+    const names = state.files.map((file) => file.name);
+    const ofSql = () => [...document.querySelectorAll('iframe')].find((frame) => frame.title === 'SQL');
+    if (!ofSql()) {
+      await ask(['convert', ...names, '--format', 'arrow', '-o', stem()], 'Writing tables', ({ made }) => {
+        const frame = framed('SQL', 'duckdb/index.html');
+        frame.hidden = true;
+        frame.onload = () => frame.contentWindow?.postMessage({ tracequet: 'tables', files: made }, location.origin);
+      });
+    }
+    const isShown = ofSql()?.hidden === true;
+    document.querySelectorAll('iframe').forEach((frame) => (frame.hidden = (frame.title === 'SQL') !== isShown));
+  };
+}
 element('profile').onclick = () => {
   const [what, format] = [select('what').value, select('format').value];
   const ends = /** @type {Record<string, string>} */ ({ firefox: 'json', perfetto: 'pftrace', speedscope: 'speedscope.json', pprof: 'pb', otlp: 'otlp', folded: 'folded.txt' });

@@ -1,7 +1,38 @@
-// The worker of the page: runs the program once over the files that it is sent, and sends what came of it. `wasi.js` stands before it.
+// The worker of the page: unpacks the program, or runs it once over the files that it is sent, and sends what came of it. `wasi.js` stands
+// before it.
 'use strict';
 
-onmessage = ({ data: { module: program, files, args } }) => {
+onmessage = ({ data }) => {
+  if (data.files) run(data);
+  else unpack(data).then((module) => postMessage({ module }), (error) => postMessage({ error: String(error) }));
+};
+
+/** Bytes from digits of base 85, as build.mjs writes them. */
+function bytesOf({ text, length }) {
+  const bytes = new DataView(new ArrayBuffer((text.length / 5) * 4));
+  for (let at = 0, to = 0; at < text.length; at += 5, to += 4) {
+    let value = 0;
+    for (let place = at; place < at + 5; place++) value = value * 85 + (text.charCodeAt(place) === 126 ? 25 : text.charCodeAt(place) - 35);
+    bytes.setUint32(to, value);
+  }
+  return new Uint8Array(bytes.buffer, 0, length);
+}
+
+/** The program, compiled. It is packed as LZMA; the small program that unpacks it as gzip. */
+async function unpack(data) {
+  const small = new Response(new Blob([bytesOf(data.unpack)]).stream().pipeThrough(new DecompressionStream('gzip')));
+  const root = new Folder();
+  const packed = bytesOf(data.program);
+  root.put('program', new OutsideFile(packed.length, 0n, (into, at) => (into.set(packed.subarray(at, at + into.length)), into.length)));
+  const parts = [];
+  let errors = '';
+  const world = wasi({ args: ['unpack', 'program'], root, stdout: (part) => parts.push(part), stderr: (part) => (errors += new TextDecoder().decode(part)) });
+  const { instance } = await WebAssembly.instantiate(await small.arrayBuffer(), world.imports);
+  if (world.start(instance) !== 0) throw new Error(errors);
+  return WebAssembly.compile(await new Blob(parts).arrayBuffer());
+}
+
+function run({ module: program, files, args }) {
   const root = new Folder();
   root.entries.set('tmp', new Folder());
   let said = 0;
@@ -35,7 +66,7 @@ onmessage = ({ data: { module: program, files, args } }) => {
   }
   const made = [];
   for (const [path, file] of root.files()) if (!path.startsWith('tmp/')) made.push({ path, parts: file.parts() });
-  postMessage({
+  const outcome = {
     code,
     ended: ended(thrown, errors),
     out: new Blob(out),
@@ -43,5 +74,7 @@ onmessage = ({ data: { module: program, files, args } }) => {
     made,
     milliseconds: performance.now() - began,
     memory: { program: instance ? instance.exports.memory.buffer.byteLength : 0, files: MemoryFile.most },
-  });
-};
+  };
+  // Handed over, not copied.
+  postMessage(outcome, made.flatMap(({ parts }) => parts.map((part) => part.buffer)));
+}

@@ -11,7 +11,7 @@ use tracequet::analyze::present::{Answer, Format as Form, times};
 use tracequet::analyze::profile::{Choice, Export, ProfileFormat};
 use tracequet::facts::code::own::OwnCode;
 use tracequet::report::{changes, page_of};
-use tracequet::{Convert, DatasetLayout, KeepWalk, LIFETIMES, TemporaryDataset, convert, report};
+use tracequet::{Compression, Convert, DatasetLayout, Format, KeepWalk, LIFETIMES, TemporaryDataset, convert, report};
 use tracequet::{Error, Result};
 
 const USAGE: &str = "\
@@ -19,7 +19,7 @@ expected one of
   report RECORDING...
   diff RECORDING RECORDING
   explain RECORDING...
-  convert RECORDING... -o FOLDER
+  convert RECORDING... -o FOLDER [--format arrow]
   export RECORDING --what KIND --format FORMAT
   processes RECORDING...
 with [--process NAME|PID]... [--own GLOB]... [--not-own GLOB]... [--from TIME] [--to TIME]";
@@ -139,6 +139,9 @@ impl Arguments {
 
     fn tables(&self) -> Result<()> {
         let request = self.request(&self.inputs).lifetimes(LIFETIMES).unhashed(false).output(&self.output);
+        // DuckDB-WASM reads no compressed Arrow.
+        let request =
+            if self.format == "arrow" { request.format(Format::Arrow).compression(Compression::None) } else { request };
         convert(&request, &mut |_| {}).map(|_| ())
     }
 
