@@ -167,6 +167,28 @@ impl Parts {
     }
 }
 
+/// Units that stand behind a value.
+const UNITS: [&str; 13] = ["%", "B", "kB", "MB", "GB", "TB", "PB", "ns", "µs", "ms", "s", "min", "h"];
+
+/// HTML in whose texts no line ends between a value and its unit, or between `<` and a value.
+fn unbroken(html: &str) -> String {
+    let mut out = String::with_capacity(html.len());
+    let (mut before, mut is_tag) = ("", false);
+    for word in html.split_inclusive(' ') {
+        let unit = word.split(|c: char| c != '%' && !c.is_alphabetic()).next().unwrap_or_default();
+        let is_unit = before.ends_with(|c: char| c.is_ascii_digit()) && UNITS.contains(&unit);
+        let is_value = matches!(before, "&lt;" | "&gt;") && word.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+        if !is_tag && (is_unit || is_value) {
+            out.pop();
+            out.push('\u{a0}');
+        }
+        out.push_str(word);
+        before = word.trim_end_matches(' ');
+        is_tag = word.chars().rfind(|c| matches!(c, '<' | '>')).map_or(is_tag, |last| last == '<');
+    }
+    out
+}
+
 /// The whole document. Its policy lets only this style and this script be used, and nothing be fetched.
 pub(crate) fn document(title: &str, head: &str, parts: Vec<Part>) -> String {
     // Beside the parts there are their headings, the links to them, and the last line.
@@ -188,13 +210,13 @@ pub(crate) fn document(title: &str, head: &str, parts: Vec<Part>) -> String {
     .ok();
     out.push_str(&patterns());
     let heading = escaped_name(title);
-    writeln!(out, "<header>\n<h1>{heading}</h1>\n{head}</header>\n<nav aria-label=\"Parts\"><ul>").ok();
+    writeln!(out, "<header>\n<h1>{heading}</h1>\n{}</header>\n<nav aria-label=\"Parts\"><ul>", unbroken(head)).ok();
     for part in &parts {
         writeln!(out, "<li><a href=\"#{}\">{}</a></li>", part.id, part.title).ok();
     }
     out.push_str("</ul></nav>\n<main>\n");
     for Part { id, title, html, .. } in &parts {
-        writeln!(out, "<section id=\"{id}\">\n<h2>{title}</h2>\n{html}</section>").ok();
+        writeln!(out, "<section id=\"{id}\">\n<h2>{title}</h2>\n{}</section>", unbroken(html)).ok();
     }
     let data: String = parts.iter().map(|part| part.data.as_str()).collect();
     writeln!(
@@ -209,6 +231,14 @@ pub(crate) fn document(title: &str, head: &str, parts: Vec<Part>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_line_ends_between_a_value_and_its_unit() {
+        let html = " <p title=\"1 s\">29.4 % (1.38 MB, 2 min 5 s) of 8 stops in &lt; 0.01 %, 5 B/s; gen 2 MB2 </p> <path d=\"M0 4 h 5\"/>7 ms";
+        let wanted = html.replace("29.4 ", "29.4~").replace("38 M", "38~M").replace("2 min 5 ", "2~min 5~");
+        let wanted = wanted.replace("&lt; 0.01 ", "&lt;~0.01~").replace("5 B", "5~B").replace("7 ", "7~");
+        assert_eq!(unbroken(html), wanted.replace('~', "\u{a0}"));
+    }
 
     #[test]
     fn a_page_has_5_mb_at_most() {

@@ -109,11 +109,8 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     let collections = Collections::read(recording)?;
     let cpu = subjects::samples(recording, end_ns)?;
     let labels = Labels::read(recording)?;
-    let mut requests = requests(recording, &collections.pauses, &labels, end_ns)?;
-    let mut selection = Selection::of(end_ns, requests.as_mut().map(|requests| std::mem::take(&mut requests.known)));
-    if let Some(requests) = &mut requests {
-        requests.add_to(&mut selection)?;
-    }
+    let mut selection = Selection::of(end_ns);
+    let mut requests = requests(recording, &collections.pauses, &labels, &mut selection, end_ns)?;
     let topic = requests.as_mut().and_then(|requests| requests.topic.take());
     let (mut stacks_data, mut room) = (String::new(), Room::default());
     let (mut graphs, mut waiting, mut allocated) = (Vec::new(), 0, BytesByType::default());
@@ -122,7 +119,8 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
         let profile = stacks(recording, what)?;
         let flame = profile.as_ref().map(Flame::of);
         // The script draws the objects that are alive at a moment, so that the graph has all that ever were.
-        let lives = profile.as_ref().filter(|_| what == What::Live).map(|of| lives(recording, of)).transpose()?;
+        let lives =
+            profile.as_ref().filter(|_| what == What::Live).map(|of| lives(recording, of)).transpose()?.flatten();
         let drawn = lives.as_ref().map(|(lives, _)| Flame::of(lives));
         let drawn = drawn.as_ref().or(flame.as_ref()).filter(|flame| flame.all() > 0);
         let packed = drawn.map(|flame| flame.packed(&mut room)).transpose()?;
@@ -220,6 +218,9 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
         "No collections are recorded. <code>tracequet collect --for gc</code> records them.",
     );
     parts.add_data("stacks", &stacks_data);
+    if let Some((rows, lines)) = requests.as_mut().and_then(|requests| requests.durations.take()) {
+        selection.add("durations", rows, &lines)?;
+    }
     parts.add_data("timeline", &selection.packed(&labels, &collections.pauses)?);
     let mut map_data = String::new();
     let heap = map.as_ref().map(|map| heap_part(map, &collections, &mut map_data)).transpose()?;
@@ -377,13 +378,14 @@ pub(crate) fn stacks(recording: &Recording<'_>, what: What) -> Result<Option<Pro
     Ok(Some(profile).filter(|profile| !profile.threads.is_empty() || profile.waiting > 0))
 }
 
-/// The profile of all objects that were alive at some time, and a row of each: from when on, and as another amount until when.
-fn lives(recording: &Recording<'_>, known: &Profile) -> Result<(Profile, Vec<Item>)> {
+/// The profile of all objects that were alive at some time, and a row of each: from when on, and as another amount until when. `None` where
+/// there are too many.
+fn lives(recording: &Recording<'_>, known: &Profile) -> Result<Option<(Profile, Vec<Item>)>> {
     let mut items = Vec::new();
     live_times(recording, |lifetime, from, until| {
         let sample = lifetime.sample;
         let callsite = known.place_of(sample.callsite_id);
-        if callsite > 0 && items.len() < MAX_LIVES {
+        if callsite > 0 && items.len() <= MAX_LIVES {
             let (thread, amount) = ((sample.process_id, sample.thread_id), lifetime.bytes());
             let count = lifetime.weight.into();
             items.push(Item {
@@ -398,6 +400,9 @@ fn lives(recording: &Recording<'_>, known: &Profile) -> Result<(Profile, Vec<Ite
         }
         Ok(())
     })?;
+    if items.len() > MAX_LIVES {
+        return Ok(None);
+    }
     let samples = items.iter().map(|item| {
         let weight = item.amount.unwrap_or_default();
         Sample { ts_ns: item.ts_ns, callsite: item.callsite, weight }
@@ -406,7 +411,7 @@ fn lives(recording: &Recording<'_>, known: &Profile) -> Result<(Profile, Vec<Ite
     let threads = vec![ThreadSamples { process_id, thread_id, label, samples: samples.collect() }];
     let mut profile = known.clone();
     profile.threads = threads;
-    Ok((profile, items))
+    Ok(Some((profile, items)))
 }
 
 fn has_rows(recording: &Recording<'_>, table: &str) -> Result<bool> {
@@ -456,9 +461,8 @@ fn graph(
             " The graph has the {} largest of {} calls; the others, of {} each, are merged into their callers.",
             count(packed.nodes as u64),
             count(packed.of as u64),
-            // A break before the sign would leave it alone on a line.
-            match share(packed.share).replace(' ', "\u{a0}") {
-                share if share.starts_with('<') => share.replacen("<\u{a0}", "less than ", 1),
+            match share(packed.share) {
+                share if share.starts_with('<') => share.replacen("< ", "less than ", 1),
                 share => format!("at most {share}"),
             }
         );

@@ -13,9 +13,9 @@ use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
 use crate::document::{note, rows_note};
-use crate::histogram::histograms;
+use crate::histogram::{bar, histograms, nodes};
 use crate::read::span;
-use crate::selection::{Item, Known, NONE, Nodes, Panel, Selection};
+use crate::selection::{Item, Known, NONE, Nodes, Rows, Selection};
 use crate::subjects::{BETWEEN, Groups, Largest};
 use crate::timeline::{Highest, Line, Series};
 use crate::waterfall::{Opened, waterfalls};
@@ -23,8 +23,8 @@ use crate::waterfall::{Opened, waterfalls};
 /// Requests that came in, and those of HttpClient.
 const SIDES: [&str; 2] = ["server", "client"];
 
-/// Durations that are held for percentiles, requests that a selection knows, and requests that are listed: the slowest of all, and
-/// the slowest of these routes.
+/// Durations that are held for percentiles, requests of which it is known what threads did for them, and requests that are listed: the
+/// slowest of all, and the slowest of these routes.
 const MAX_DURATIONS: usize = 4 << 20;
 const MAX_KNOWN: usize = 128 << 10;
 const MAX_SLOWEST: usize = 30;
@@ -73,32 +73,17 @@ pub(crate) struct Requests {
     pub html: String,
     pub over_time: Series,
     pub slowest: Option<Line>,
-    pub known: Known,
     pub topic: Option<Topic>,
-    /// The rows of requests, and the place in `known` of those that came in.
-    rows: Vec<(Item, Option<u32>)>,
-    lines: Vec<u32>,
+    /// Requests by the bar of their duration, and the line of each group, where their rows are not exact.
+    pub durations: Option<(Rows, Vec<u32>)>,
 }
 
-impl Requests {
-    /// Adds the rows of the requests to a selection that knows them.
-    pub(crate) fn add_to(&mut self, selection: &mut Selection) -> Result<()> {
-        let mut panel = Panel::new(selection, None, Nodes::default());
-        for (item, of_itself) in std::mem::take(&mut self.rows) {
-            match of_itself {
-                Some(route) => panel.add_of(item, route),
-                None => panel.add(item),
-            }
-        }
-        panel.finish("requests", &self.lines)
-    }
-}
-
-/// Reads the requests. `None` when there are none.
+/// Reads the requests, and adds their rows to the selection, which knows them from now on. `None` when there are none.
 pub(crate) fn requests(
     recording: &Recording<'_>,
     pauses: &Pauses,
     labels: &Labels,
+    selection: &mut Selection,
     end_ns: i64,
 ) -> Result<Option<Requests>> {
     let chosen = sources(recording)?;
@@ -110,7 +95,8 @@ pub(crate) fn requests(
     let mut highest = Highest::new(end_ns);
     let (mut slowest, mut of_server) = (Slowest::of(MAX_SLOWEST), Slowest::of(SLOWEST));
     let (mut held, mut left_out, mut open) = (0usize, 0u64, 0u64);
-    let mut rows: Vec<(Item, bool)> = Vec::new();
+    // The route of a request is its line: its rows need no other.
+    let (mut rows, mut spread) = (Rows::new(end_ns, Nodes::default()), Rows::by_parts(end_ns, nodes()));
     let mut served: Vec<(Asked, u32)> = Vec::new();
     each_request(recording, chosen, |side, row| {
         let (route, start_ns, duration) = (row.route(), row.start_ts_ns, row.duration_ns.map(span));
@@ -142,13 +128,15 @@ pub(crate) fn requests(
             open += 1;
         }
         let (thread, group) = ((row.process_id, row.thread_id), groups.last);
-        if rows.len() < MAX_KNOWN {
-            let more = if is_failed { 1.0 } else { 0.0 };
-            let item = Item { thread, ts_ns: start_ns, callsite: 0, group, count: 1, amount: duration, more };
-            rows.push((item, side == 0));
-            if side == 0 && duration.is_some() {
-                served.push((asked, group));
-            }
+        let more = if is_failed { 1.0 } else { 0.0 };
+        let item = Item { thread, ts_ns: start_ns, callsite: 0, group, count: 1, amount: duration, more };
+        rows.add_of(selection, item, NONE);
+        if let Some(ns) = duration {
+            let item = Item { callsite: bar(ns) as u32, amount: None, more: 0.0, ..item };
+            spread.add_of(selection, item, NONE);
+        }
+        if side == 0 && duration.is_some() && served.len() < MAX_KNOWN {
+            served.push((asked, group));
         }
     })?;
     over_time.kinds.retain(|(_, _, sums)| sums.iter().any(|sum| *sum > 0));
@@ -192,9 +180,15 @@ pub(crate) fn requests(
     if left_out > 0 {
         about += &format!(" Percentiles are of the first {}.", count(MAX_DURATIONS as u64));
     }
+    if served.len() == MAX_KNOWN {
+        let most = count(MAX_KNOWN as u64);
+        about +=
+            &format!(" What threads did is known to belong to a route for the first {most} requests that came in.");
+    }
     let routes: Vec<String> = largest.iter().map(|(names, _)| route_of_line(names).to_owned()).collect();
-    let durations = largest.iter().take(MAX_ROUTES).filter(|(names, _)| !route_of_line(names).is_empty());
-    let durations = histograms(durations.map(|(names, route)| (route_of_line(names), route.durations.as_slice())));
+    let of_routes = largest.iter().take(MAX_ROUTES).enumerate();
+    let durations = of_routes.map(|(line, (names, route))| (line, route_of_line(names), route.durations.as_slice()));
+    let durations = histograms(durations.filter(|(_, name, _)| !name.is_empty()));
     let most = slowest.first().map_or(0, |slow| slow.duration_ns);
     slowest.extend(largest.iter_mut().take(MAX_ROUTES).filter_map(|(_, route)| route.slowest.take()));
     let mut seen = HashSet::new();
@@ -255,10 +249,10 @@ pub(crate) fn requests(
         html += &waterfalls(opened, &parts, &logged(recording, &asked)?, labels);
     }
     let words = format!("of each moment the slowest that began; at most {}", duration(most as i64));
-    let rows = rows.into_iter().map(|(item, is_server)| (item, is_server.then(|| line(item.group)))).collect();
-    let known = Known { worked, route_of, routes };
     let slowest = highest.line("Latency of requests", words, "c0", "ns");
-    Ok(Some(Requests { html, over_time, slowest, known, topic, rows, lines }))
+    selection.know(Known { worked, route_of, routes });
+    let durations = (!selection.add("requests", rows, &lines)?).then_some((spread, lines));
+    Ok(Some(Requests { html, over_time, slowest, topic, durations }))
 }
 
 /// The route of a line of the table, where its requests came in; else nothing.

@@ -42,10 +42,7 @@ pub(crate) struct Selection {
     end_ns: i64,
     places: Map<Thread, u32>,
     threads: Vec<Thread>,
-    worked: Worked,
-    /// Of each request the line of its route.
-    route_of: Vec<u32>,
-    routes: Vec<String>,
+    known: Known,
     room: usize,
     data: String,
     /// Workers of the thread pool.
@@ -63,21 +60,21 @@ pub(crate) struct Known {
 }
 
 impl Selection {
-    pub(crate) fn of(end_ns: i64, known: Option<Known>) -> Selection {
-        let (places, threads) = (Map::default(), Vec::new());
-        let end_ns = end_ns.max(1);
-        let Known { worked, route_of, routes } = known.unwrap_or_default();
+    pub(crate) fn of(end_ns: i64) -> Selection {
         Selection {
-            end_ns,
-            places,
-            threads,
-            worked,
-            route_of,
-            routes,
+            end_ns: end_ns.max(1),
+            places: Map::default(),
+            threads: Vec::new(),
+            known: Known::default(),
             room: MAX_ALL,
             data: String::new(),
             workers: Set::default(),
         }
+    }
+
+    /// From now on rows have the route that their thread worked for.
+    pub(crate) fn know(&mut self, known: Known) {
+        self.known = known;
     }
 
     fn thread(&mut self, thread: Thread) -> u32 {
@@ -93,17 +90,18 @@ impl Selection {
 
     /// The line of the route that a thread worked for at a time.
     fn route(&self, thread: Thread, ts_ns: i64) -> u32 {
-        let request = self.worked.innermost(thread, ts_ns);
-        request.and_then(|request| self.route_of.get(request)).copied().unwrap_or(NONE)
+        let request = self.known.worked.innermost(thread, ts_ns);
+        request.and_then(|request| self.known.route_of.get(request)).copied().unwrap_or(NONE)
     }
 
-    /// Adds the rows of a kind. `lines` has the line in the table of each group.
-    pub(crate) fn add(&mut self, kind: &str, rows: Rows, lines: &[u32]) -> Result<()> {
-        if let Some(packed) = rows.packed(lines, MAX_PACKED.min(self.room / 2))? {
+    /// Adds the rows of a kind, and returns whether they are exact. `lines` has the line in the table of each group.
+    pub(crate) fn add(&mut self, kind: &str, mut rows: Rows, lines: &[u32]) -> Result<bool> {
+        let packed = rows.packed(lines, MAX_PACKED.min(self.room / 2))?;
+        if let Some(packed) = &packed {
             self.room = self.room.saturating_sub(packed.len());
-            self.data.push_str(&element(&format!("rows-{kind}"), &packed));
+            self.data.push_str(&element(&format!("rows-{kind}"), packed));
         }
-        Ok(())
+        Ok(packed.is_some() && rows.parts == 0)
     }
 
     /// The elements with all rows, and what they refer to.
@@ -119,7 +117,7 @@ impl Selection {
         longest.sort_by_key(|pause| pause.start_ns);
         let pauses = longest.iter().map(|pause| json!([pause.process_id, pause.start_ns, pause.duration_ns]));
         let pauses: Vec<_> = pauses.collect();
-        let all = json!({ "end": self.end_ns, "threads": threads, "routes": self.routes, "pauses": pauses });
+        let all = json!({ "end": self.end_ns, "threads": threads, "routes": self.known.routes, "pauses": pauses });
         let mut bytes = Bytes::default();
         bytes.bytes(all.to_string().as_bytes());
         Ok(element("selection", &bytes.packed()?) + &self.data)
@@ -183,13 +181,8 @@ impl<'s> Panel<'s> {
         }
     }
 
-    /// Adds a row whose route is known.
-    pub(crate) fn add_of(&mut self, item: Item, route: u32) {
-        self.rows.add_of(self.selection, item, route);
-    }
-
-    /// All were added. `lines` has the line in the table of each group.
-    pub(crate) fn finish(self, kind: &str, lines: &[u32]) -> Result<()> {
+    /// All were added: returns whether the rows are exact. `lines` has the line in the table of each group.
+    pub(crate) fn finish(self, kind: &str, lines: &[u32]) -> Result<bool> {
         self.selection.add(kind, self.rows, lines)
     }
 }
@@ -238,8 +231,8 @@ impl Rows {
     }
 
     /// Rows that are never exact.
-    pub(crate) fn by_parts(end_ns: i64) -> Rows {
-        Rows { parts: BUCKETS, ..Rows::new(end_ns, Map::default()) }
+    pub(crate) fn by_parts(end_ns: i64, nodes: Nodes) -> Rows {
+        Rows { parts: BUCKETS, ..Rows::new(end_ns, nodes) }
     }
 
     /// Adds a row.
@@ -302,7 +295,7 @@ impl Rows {
     }
 
     /// Packs the rows as columns, each with its line in the table, into at most `bytes_at_most` bytes. `None` when there are no rows.
-    fn packed(mut self, lines: &[u32], bytes_at_most: usize) -> Result<Option<String>> {
+    fn packed(&mut self, lines: &[u32], bytes_at_most: usize) -> Result<Option<String>> {
         let line = |group: u32| lines.get(group as usize).copied().unwrap_or(NONE);
         for (_, key, _) in &mut self.exact {
             key[2] = line(key[2]);
@@ -359,7 +352,7 @@ mod tests {
 
     /// The rows of a thousand threads in a long time, `count` of each.
     fn rows(count: u64) -> (Selection, Rows) {
-        let mut selection = Selection::of(1_000_000, None);
+        let mut selection = Selection::of(1_000_000);
         let mut rows = Rows::new(1_000_000, Map::default());
         for n in 0..count * 1000 {
             let thread = (1, n % 1000);
@@ -398,10 +391,10 @@ mod tests {
 
     #[test]
     fn what_has_no_room_at_all_is_left_out() {
-        let (mut selection, exact) = rows(2);
+        let (mut selection, mut exact) = rows(2);
         assert!(exact.packed(&[], 100).unwrap().is_none());
-        selection.add("kind", rows(2).1, &[0, 1]).unwrap();
+        assert!(selection.add("kind", rows(2).1, &[0, 1]).unwrap(), "exact");
         assert!(selection.data.contains("id=\"rows-kind\"") && selection.room < MAX_ALL);
-        assert!(Rows::by_parts(5).packed(&[], 100).unwrap().is_none(), "nothing was added");
+        assert!(Rows::by_parts(5, Nodes::default()).packed(&[], 100).unwrap().is_none(), "nothing was added");
     }
 }

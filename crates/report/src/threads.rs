@@ -179,7 +179,7 @@ impl Lanes {
         let has_times = lanes.rows.is_some() || !lanes.times.is_empty();
         let states = lanes.finish(selection, end_ns);
         selection.add("states", states, &LINES)?;
-        let mut sampled = Rows::by_parts(end_ns);
+        let mut sampled = Rows::by_parts(end_ns, Nodes::default());
         let mut has_samples = false;
         recording.each_recorded::<Sample<'_>>(|row| {
             let (thread, state) = ((row.process_id, row.thread_id), State::of(row.kind));
@@ -221,7 +221,7 @@ impl Lanes {
         }
         self.times.push((thread, start_ns, ns, does));
         if self.times.len() > MAX_TIMES {
-            let mut rows = Rows::by_parts(end_ns);
+            let mut rows = Rows::by_parts(end_ns, Nodes::default());
             self.times.drain(..).for_each(|time| pieces(&mut rows, selection, time, end_ns));
             self.rows = Some(rows);
         }

@@ -35,19 +35,20 @@ const entry = (name, word, look = '', etch = 0) => {
 const digits = value => value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 const grouped = new Intl.NumberFormat('en-US');
 const whole = value => grouped.format(Math.round(value));
+// A value and its unit stay on one line.
 const size = bytes => {
-  if (bytes < 1000) return bytes + ' B';
+  if (bytes < 1000) return bytes + '\u00a0B';
   let unit = 0;
   for (bytes /= 1000; bytes >= 999.5 && unit < 4; bytes /= 1000) unit++;
-  return digits(bytes) + ' ' + ['kB', 'MB', 'GB', 'TB', 'PB'][unit];
+  return digits(bytes) + '\u00a0' + ['kB', 'MB', 'GB', 'TB', 'PB'][unit];
 };
 const duration = ns => {
-  if (ns < 1000) return Math.round(ns) + ' ns';
-  if (ns >= 3600e9) return Math.floor(ns / 3600e9) + ' h ' + Math.floor(ns / 60e9) % 60 + ' min';
-  if (ns >= 100e9) return Math.floor(ns / 60e9) + ' min ' + Math.floor(ns / 1e9) % 60 + ' s';
-  if (ns < 999500) return digits(ns / 1e3) + ' µs';
-  if (ns < 999500000) return digits(ns / 1e6) + ' ms';
-  return digits(ns / 1e9) + ' s';
+  if (ns < 1000) return Math.round(ns) + '\u00a0ns';
+  if (ns >= 3600e9) return Math.floor(ns / 3600e9) + '\u00a0h ' + Math.floor(ns / 60e9) % 60 + '\u00a0min';
+  if (ns >= 100e9) return Math.floor(ns / 60e9) + '\u00a0min ' + Math.floor(ns / 1e9) % 60 + '\u00a0s';
+  if (ns < 999500) return digits(ns / 1e3) + '\u00a0µs';
+  if (ns < 999500000) return digits(ns / 1e6) + '\u00a0ms';
+  return digits(ns / 1e9) + '\u00a0s';
 };
 const shown = { ns: duration, bytes: size, count: whole };
-const percent = (part, all) => (all > 0 ? part / all * 100 : 0).toFixed(1) + ' %';
+const percent = (part, all) => (all > 0 ? part / all * 100 : 0).toFixed(1) + '\u00a0%';

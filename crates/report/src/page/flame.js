@@ -209,8 +209,12 @@ const flame = async part => {
   const plain = isChange ? readChange(packed, [Number(part.dataset.before), Number(part.dataset.now)]) : readTree(packed);
   const rows = kinds.get(part.dataset.flame.replace('flame-', '')) ?? null;
   if (rows) rows.tree = plain;
-  // Objects that are alive are those of a moment; of sums of parts of the time nothing says when they die.
-  const areLives = part.dataset.flame === 'flame-live' && rows !== null && rows.parts === 0;
+  // Objects that are alive are those of a moment. Without a row of each nothing says when they die: the table has the end of the recording.
+  const areLives = part.dataset.flame === 'flame-live';
+  if (areLives && !(rows?.parts === 0 && rows.more)) {
+    holder.append(make('p', { class: 'note' }, 'There are too many objects to draw those of a moment. The table has what is alive at the end of the recording.'));
+    return;
+  }
   if (areLives) rows.areLives = true;
   let [selection, isOwn, isUpside] = [EVERYTHING, false, false];
   let sizes = 'both';

@@ -41,6 +41,8 @@ const readKinds = async () => {
   if (!head) return;
   Object.assign(known, JSON.parse(new TextDecoder().decode(await inflate('selection'))));
   for (const element of every('script[id^="rows-"]')) kinds.set(element.id.slice(5), readRows(await inflate(element.id)));
+  // The route of a request is its line of the table.
+  for (const rows of ['requests', 'durations'].map(kind => kinds.get(kind)).filter(Boolean)) rows.route = rows.line;
 };
 
 // A method is chosen by its name, with or without its arguments, as frames have it or as a person writes it.
@@ -59,7 +61,7 @@ const nodesWith = (tree, method) => {
 // What of a selection the rows of a kind do not know: such a panel shows all of it, and says so.
 const unknownTo = (rows, selection) => {
   const { thread, route, type, method } = selection;
-  const of = { thread: thread !== null && rows.blur > 0, route: route !== null && (rows.blur > 1 || !known.routes.includes(route)), type: type !== null && !rows.lines, method: method !== null && (rows.blur > 2 || !rows.tree) };
+  const of = { thread: thread !== null && rows.blur > 0, route: route !== null && (rows.blur > (rows.route === rows.line ? 3 : 1) || !known.routes.includes(route)), type: type !== null && !rows.lines, method: method !== null && (rows.blur > 2 || !rows.tree) };
   return Object.keys(of).filter(name => of[name]);
 };
 // The time that rows are shown of: that which is chosen, or the parts that have some of it.

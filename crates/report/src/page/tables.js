@@ -73,7 +73,7 @@ const setUpTable = table => {
     const text = search.value.trim().toLowerCase();
     let found = 0;
     for (const row of body.rows) {
-      const isHit = !text || row.textContent.toLowerCase().includes(text);
+      const isHit = !text || row.textContent.toLowerCase().replaceAll('\u00a0', ' ').includes(text);
       row.classList.toggle('other', !isHit);
       hide(row);
       found += isHit ? 1 : 0;
@@ -162,6 +162,51 @@ const tableOfKind = (kind, rows) => {
   }, table.closest('.scroll'));
 };
 
+// How the durations of the requests that are chosen are spread: a chart for each route, with a height of its own.
+const setUpHistograms = () => {
+  const holder = /** @type {HTMLElement | null} */ (document.querySelector('.durations'));
+  // Where rows are sums of parts of the time, others have the bars of the durations.
+  const rows = kinds.get('durations') ?? kinds.get('requests');
+  if (!holder || !rows) return;
+  const [first, least] = [Number(holder.dataset.first), holder.dataset.least.split(' ').map(Number)];
+  const hasBars = !rows.parts || kinds.has('durations') && rows.blur < 3;
+  const say = make('p', { class: 'say', role: 'status' });
+  holder.before(say);
+  const charts = [...holder.querySelectorAll('figure')].map(figure => {
+    const [words, svg, path] = [figure.querySelector('figcaption span'), figure.querySelector('svg'), figure.querySelector('path')];
+    return { figure, words, svg, path, line: Number(figure.dataset.line), name: figure.querySelector('b').textContent, whole: [words.textContent, path.getAttribute('d')] };
+  });
+  const barOf = row => rows.parts ? clamp(rows.node[row] - first, 0, least.length - 1) : Math.max(firstPlace(least, rows.amount[row] + 1) - 1, 0);
+  const width = 1000 / least.length;
+  follows(selection => {
+    const isPart = !isEverything(selection);
+    const sums = new Map(charts.map(({ line }) => [line, new Float64Array(least.length)]));
+    let all = 0;
+    if (isPart && hasBars) {
+      for (const row of shownRows(rows, selection)) {
+        if (!rows.parts && Number.isNaN(rows.amount[row])) continue;
+        const of = sums.get(rows.line[row]);
+        if (of) { of[barOf(row)] += rows.things[row]; all += rows.things[row]; }
+      }
+    }
+    say.textContent = !isPart ? '' : hasBars ? `${whole(all)} requests that ended${aboutPart(rows, selection)}` : 'Of the whole recording: there are too many requests for the durations of a part.';
+    for (const { figure, words, svg, path, line, name, whole: [text, shape] } of charts) {
+      const bars = sums.get(line);
+      const highest = Math.max(...bars);
+      figure.hidden = isPart && hasBars && highest === 0;
+      if (figure.hidden) continue;
+      const isWhole = !isPart || !hasBars;
+      words.textContent = isWhole ? text : `${whole(bars.reduce((sum, count) => sum + count, 0))} requests, ${whole(highest)} in the highest bar`;
+      svg.setAttribute('aria-label', `${name}: ${words.textContent}`);
+      path.setAttribute('d', isWhole ? shape : [...bars].map((count, bar) => {
+        // One request is seen, too.
+        const height = Math.max(count / highest * 60, 2);
+        return count ? `M${(bar * width).toFixed(2)} 60v${(-height).toFixed(2)}h${(width * 0.9).toFixed(2)}v${height.toFixed(2)}z` : '';
+      }).join(''));
+    }
+  }, holder);
+};
+
 // A request of the slowest is chosen by its start: its time and its route, and what it did opens.
 const setUpRequests = opened => {
   const table = /** @type {HTMLTableElement | null} */ (document.getElementById('slowest-table'));
@@ -227,6 +272,7 @@ const setUpTables = () => {
   const texts = new Map([['slowest-table', 'route'], ['retained-table', 'type']]);
   const opened = /** @type {HTMLDetailsElement[]} */ (every('details.request'));
   setUpRequests(opened);
+  setUpHistograms();
   setUpCollections();
   setUpParts();
   for (const table of document.querySelectorAll('table')) {
