@@ -457,8 +457,9 @@ fn graph(
         );
     }
     if packed.nodes < packed.of {
+        let (parts, above) = if id == "heap" { ("parts", "what holds them") } else { ("calls", "their callers") };
         words += &format!(
-            " The graph has the {} largest of {} calls; the others, of {} each, are merged into their callers.",
+            " The graph has the {} largest of {} {parts}; the others, of {} each, are merged into {above}.",
             count(packed.nodes as u64),
             count(packed.of as u64),
             match share(packed.share) {

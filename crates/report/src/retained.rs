@@ -69,7 +69,7 @@ pub(crate) fn retained(
         about += &format!(" The {MAX_TYPES} types that retain most.");
     }
     out += &note(&about);
-    let table = table!("retained-table", by_size.iter().take(MAX_TYPES), |row| {
+    let mut table = table!("retained-table", by_size.iter().take(MAX_TYPES), |row| {
         words("type", "Of the objects") => Cell::text(&row.name),
         numbers("allocated", "Bytes that samples of allocations stand for, where they are recorded") =>
             Cell::size(allocated.get(&*row.name).copied()),
@@ -78,6 +78,7 @@ pub(crate) fn retained(
         numbers("retained", "Bytes that would be freed with them, each counted once") => Cell::size(row.retained_bytes),
         numbers("unreachable", "Objects that no root leads to") => Cell::count(row.unreachable),
     });
+    table.without_empty();
     out += &table.html("Types by what they retain");
     out += "<h3>What keeps them</h3>\n";
     out += &note(

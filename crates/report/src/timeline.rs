@@ -184,6 +184,7 @@ pub(crate) fn lines(
 /// A value on the axis of a chart of lines.
 fn value_of(value: f64, unit: &str) -> String {
     match unit {
+        _ if value == 0.0 => "0".to_owned(),
         "%" => format!("{value} %"),
         "" if value >= 0.0 && value == value.trunc() && value < 1e15 => count(value as u64),
         unit => Amount::in_unit(value, unit).to_string(),

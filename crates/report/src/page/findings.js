@@ -70,7 +70,7 @@ const setUpFindings = () => {
       const inner = target.querySelector('details');
       if (inner && /^stacks-/.test(target.id)) inner.open = true;
       address(target.id, 'replace');
-      target.scrollIntoView();
+      scrollToPart(target);
     });
     if (link.closest('li').querySelector('details.rows')) continue;
     // Without rows of its own a finding has those of what it shows.

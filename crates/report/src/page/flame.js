@@ -388,6 +388,27 @@ const flame = async part => {
   const table = part.querySelector('tbody');
   const fold = /** @type {HTMLDetailsElement} */ (table.closest('details'));
   const lines = [...table.rows];
+  // The calls as a tree: what a call has below it is made when it opens. Where that is one call, it opens, too.
+  const calls = /** @type {HTMLDetailsElement} */ (make('details', { class: 'tree calls' }));
+  const ofCalls = make('div');
+  calls.append(make('summary', {}, 'The calls as a tree'), ofCalls);
+  fold.before(calls);
+  const branches = node => {
+    const [all, most] = [childrenOf(tree, node), 200];
+    const shownOnes = all.slice(0, most).map(child => {
+      const below = childrenOf(tree, child).length;
+      const branch = /** @type {HTMLDetailsElement} */ (make(below ? 'details' : 'p', { 'data-v': String(tree.total[child]) }));
+      const [name, ...amounts] = describe(child).split('\n');
+      const words = make(below ? 'summary' : 'span', {}, name + ' ');
+      words.append(make('span', { class: 'step' }, amounts.join(' ')));
+      branch.append(words);
+      if (!below) return branch;
+      branch.addEventListener('toggle', () => { const inner = make('div'); inner.append(...branches(child)); branch.append(inner); }, { once: true });
+      branch.open = all.length === 1;
+      return branch;
+    });
+    return [...shownOnes, ...all.length > most ? [make('p', {}, `${whole(all.length - most)} smaller calls`)] : []];
+  };
   const fill = (tree, isPart) => {
     if (isPart) finished(tree);
     // As tables of the page have it: a long text may be broken.
@@ -417,6 +438,7 @@ const flame = async part => {
     said = isPart || isOwn && !isChange ? `${unit(tree.total[0])}${isPart ? aboutPart(rows, selection) : ''}` : '';
     say.textContent = said;
     [focus, picked] = [0, 0];
+    whenOpen(calls, () => ofCalls.replaceChildren(...branches(0)));
     look();
   };
   const toggle = (button, texts, act) => button.addEventListener('click', () => {
@@ -436,5 +458,6 @@ const flame = async part => {
   }, part);
   back.addEventListener('click', () => zoom(0));
   follow(view, draw);
+  whenOpen(calls, () => ofCalls.replaceChildren(...branches(0)));
   if (areLives) build(); else draw();
 };

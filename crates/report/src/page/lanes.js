@@ -127,7 +127,7 @@ const setUpLanes = () => {
     context.textBaseline = 'middle';
     tops = [];
     let top = 2;
-    const present = new Set();
+    const [present, labels] = [new Set(), []];
     lanes.forEach((lane, place) => {
       tops.push({ ...lane, top });
       context.fillStyle = color('panel');
@@ -151,8 +151,7 @@ const setUpLanes = () => {
         context.fill(path);
         if (etch) { context.fillStyle = etched(context, etch); context.fill(path); }
       }
-      context.fillStyle = color('text');
-      context.fillText(fitting(context, [lane.label], (left || width) - 8), left ? 0 : 4, top + lane.height / 2);
+      labels.push([fitting(context, [lane.label], (left || width) - 8), left ? 0 : 4, top + lane.height / 2]);
       top += lane.height + 4;
     });
     // All threads stand still in a pause.
@@ -163,6 +162,15 @@ const setUpLanes = () => {
       pauses++;
       const x = left + (Math.max(start, time[0]) - time[0]) / (time[1] - time[0]) * (width - left);
       context.fillRect(x, 0, Math.max(length / (time[1] - time[0]) * (width - left), 1), top - 4);
+    }
+    // On a narrow screen names stand on the lanes, with the page behind them.
+    for (const [label, x, y] of labels) {
+      context.globalAlpha = 0.85;
+      context.fillStyle = color('page');
+      if (!left) context.fillRect(0, y - 7, lengthOf(context, label) + 8, 14);
+      context.globalAlpha = 1;
+      context.fillStyle = color('text');
+      context.fillText(label, x, y);
     }
     const marks = stepOf(time[1] - time[0]);
     context.fillStyle = color('quiet');

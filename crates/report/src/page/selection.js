@@ -110,6 +110,11 @@ const select = (change, how = 'push') => {
   address(withoutSelection(), how);
   announce();
 };
+// Scrolls to a part: to below the links and what is chosen, which stand at the top.
+const scrollToPart = part => {
+  root.style.scrollPaddingTop = `${(document.querySelector('nav')?.offsetHeight ?? 0) + 8}px`;
+  part?.scrollIntoView();
+};
 // A link within the page leads to a part, and leaves what is chosen. Back, Forward and an address with something in it choose that.
 const followAddress = isLink => {
   const part = withoutSelection();
@@ -117,12 +122,12 @@ const followAddress = isLink => {
   const next = selectionOf(location.hash);
   if (JSON.stringify(next) !== JSON.stringify(chosen)) { chosen = next; announce(); }
   // A part with a selection is no name that the browser finds.
-  if (part && location.hash.includes('=')) document.getElementById(part)?.scrollIntoView();
+  if (part && location.hash.includes('=')) scrollToPart(document.getElementById(part));
 };
 const startSelection = () => {
   document.querySelector('nav')?.append(chips);
   chosen = selectionOf(location.hash);
   address(withoutSelection(), 'replace');
   addEventListener('popstate', event => followAddress(event.state !== 'selection'));
-  if (!isEverything(chosen)) { announce(); document.getElementById(withoutSelection())?.scrollIntoView(); }
+  if (!isEverything(chosen)) { announce(); scrollToPart(document.getElementById(withoutSelection())); }
 };

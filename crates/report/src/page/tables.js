@@ -170,7 +170,7 @@ const setUpHistograms = () => {
   if (!holder || !rows) return;
   const [first, least] = [Number(holder.dataset.first), holder.dataset.least.split(' ').map(Number)];
   const hasBars = !rows.parts || kinds.has('durations') && rows.blur < 3;
-  const say = make('p', { class: 'say', role: 'status' });
+  const say = make('p', { class: 'note', role: 'status' });
   holder.before(say);
   const charts = [...holder.querySelectorAll('figure')].map(figure => {
     const [words, svg, path] = [figure.querySelector('figcaption span'), figure.querySelector('svg'), figure.querySelector('path')];
