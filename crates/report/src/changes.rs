@@ -121,14 +121,7 @@ fn graph(
         let [before, now] = flame.without_stack;
         words += &format!(" Without a call stack and left out: {before} samples before, {now} now.");
     }
-    if packed.nodes < packed.of {
-        words += &format!(
-            " The graph has the {} largest of {} calls; the others, of at most {} of a side each, are merged into their callers.",
-            count(packed.nodes as u64),
-            count(packed.of as u64),
-            share(packed.share)
-        );
-    }
+    words += &packed.merged(["calls", "their callers"], " of a side");
     let of = |value: f64| amount(unit, per, value);
     let (table, about) = flame.table(&format!("{id}-functions-table"), &format!("{title} by function"), divided_by, of);
     let unit = unit.word();

@@ -101,7 +101,7 @@ fn fitted(mut parts: Vec<Part>, room: usize) -> Vec<Part> {
 #[derive(Default)]
 pub(crate) struct Parts {
     pub parts: Vec<Part>,
-    missing: Vec<(&'static str, &'static str)>,
+    missing: Vec<(&'static str, String)>,
 }
 
 impl Parts {
@@ -123,11 +123,11 @@ impl Parts {
         id: &'static str,
         title: &'static str,
         html: Option<String>,
-        missing: &'static str,
+        missing: impl Into<String>,
     ) {
         match html {
             Some(html) => self.add(id, title, html),
-            None => self.missing.push((id, missing)),
+            None => self.missing.push((id, missing.into())),
         }
     }
 

@@ -6,7 +6,7 @@ use tracequet_analyze::findings::overview::Overview;
 use tracequet_analyze::findings::{Finding, Verdict, followed, rule};
 use tracequet_analyze::heap::KeptWalk;
 use tracequet_analyze::lifetime::live_times;
-use tracequet_analyze::present::units::{count, counted, share};
+use tracequet_analyze::present::units::counted;
 use tracequet_analyze::present::{Amount, escaped};
 use tracequet_analyze::profile::{self, Labels, Profile, Sample, ThreadSamples, What};
 use tracequet_dataset::error::Result;
@@ -83,6 +83,40 @@ pub const TABLES: [&str; 48] = [
     "assembly",
     "diagnostic",
 ];
+
+/// The parts that are of something that is recorded: their titles, and what stands in place of those of which nothing is. In backticks what
+/// `tracequet collect` is to be told.
+const PARTS: [(&str, &str, &str); 18] = [
+    ("timeline", "Timeline", "Nothing that has a place in time is recorded. `--for gc,cpu` records it."),
+    ("stacks", "Call stacks", "No call stacks are recorded. `--for cpu,allocations,exceptions` records them."),
+    ("collections", "Collections", "No collections are recorded. `--for gc` records them."),
+    ("heap", "Heap map", "No ranges that survived are recorded. `--for gc-survival` records them."),
+    ("survival", "Survival", "How much survives is not recorded. `--for gc-survival` records it."),
+    ("retained", "Heap dump", "No heap dump is recorded. `--heap` records one."),
+    ("allocations", "Allocations", "No allocations are recorded. `--for allocations` records them."),
+    ("deaths", "Died in gen 2", "What died in gen 2 is not recorded. `--for lifetimes` records it."),
+    ("requests", "Requests", "No requests are recorded. `--for requests` records them."),
+    ("async", "Asynchronous work", "No tasks are recorded. `--for async` records them."),
+    ("exceptions", "Exceptions", "No exceptions are recorded. `--for exceptions` records them."),
+    ("locks", "Locks", "No waits for locks are recorded. `--for contention` records them."),
+    ("waits", "Waits", "No waits are recorded. `--for threadpool` records them, from .NET 9 on."),
+    ("pool", "Thread pool", "The thread pool is not recorded. `--for threadpool` records it."),
+    ("jit", "Compiling", "No compiling is recorded. `--for jit` records it."),
+    ("counters", "Counters", "No counters are recorded. `--for counters` records them."),
+    ("threads", "Threads", "What threads did is not recorded. `--for cpu,contention,threadpool` records it."),
+    (
+        "modules",
+        "Modules",
+        "No modules are recorded. The runtime writes them at the end of a recording (rundown), unless the recorder leaves that out.",
+    ),
+];
+
+/// Adds a part, or the line that says how to record it.
+fn add(parts: &mut Parts, id: &str, html: Option<String>) {
+    if let Some((id, title, missing)) = PARTS.iter().find(|(of, ..)| *of == id) {
+        parts.add_or(id, title, html, missing.replacen('`', "<code>tracequet collect ", 1).replacen('`', "</code>", 1));
+    }
+}
 
 /// Objects whose times of life a page has.
 const MAX_LIVES: usize = 60_000;
@@ -199,24 +233,9 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
         let of_all = if collections.other_processes > 0 { note("Of all processes together.") } else { String::new() };
         parts.add("figures", "Figures", of_all + &html);
     }
-    parts.add_or(
-        "timeline",
-        "Timeline",
-        timeline_part(&timeline),
-        "Nothing that has a place in time is recorded. <code>tracequet collect --for gc,cpu</code> records it.",
-    );
-    parts.add_or(
-        "stacks",
-        "Call stacks",
-        flame_part(graphs, waiting),
-        "No call stacks are recorded. <code>tracequet collect --for cpu,allocations,exceptions</code> records them.",
-    );
-    parts.add_or(
-        "collections",
-        "Collections",
-        collections_part(recording, &collections, end_ns)?,
-        "No collections are recorded. <code>tracequet collect --for gc</code> records them.",
-    );
+    add(&mut parts, "timeline", timeline_part(&timeline));
+    add(&mut parts, "stacks", flame_part(graphs, waiting));
+    add(&mut parts, "collections", collections_part(recording, &collections, end_ns)?);
     parts.add_data("stacks", &stacks_data);
     if let Some((rows, lines)) = requests.as_mut().and_then(|requests| requests.durations.take()) {
         selection.add("durations", rows, &lines)?;
@@ -224,99 +243,33 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     parts.add_data("timeline", &selection.packed(&labels, &collections.pauses)?);
     let mut map_data = String::new();
     let heap = map.as_ref().map(|map| heap_part(map, &collections, &mut map_data)).transpose()?;
-    parts.add_or(
-        "heap",
-        "Heap map",
-        heap,
-        "No ranges that survived are recorded. <code>tracequet collect --for gc-survival</code> records them.",
-    );
+    add(&mut parts, "heap", heap);
     parts.add_data("heap", &map_data);
     let survival = map.as_ref().map(|map| map.survival.html(recording, &collections, end_ns)).transpose()?.flatten();
-    parts.add_or(
-        "survival",
-        "Survival",
-        survival,
-        "How much survives is not recorded. <code>tracequet collect --for gc-survival</code> records it.",
-    );
-    parts.add_or(
-        "retained",
-        "Heap dump",
-        heap_dump,
-        "No heap dump is recorded. <code>tracequet collect --heap</code> records one.",
-    );
+    add(&mut parts, "survival", survival);
+    add(&mut parts, "retained", heap_dump);
     parts.add_data("retained", &dump_data);
-    parts.add_or(
-        "allocations",
-        "Allocations",
-        subject_of(What::Allocation).map(subject),
-        "No allocations are recorded. <code>tracequet collect --for allocations</code> records them.",
-    );
-    parts.add_or(
-        "deaths",
-        "Died in gen 2",
-        subject_of(What::Gen2Deaths).map(subject),
-        "What died in gen 2 is not recorded. <code>tracequet collect --for lifetimes</code> records it.",
-    );
-    parts.add_or(
-        "requests",
-        if requests.is_some() { "Requests" } else { "What workers ran" },
-        requests.map(|requests| requests.html).or(handlers),
-        "No requests are recorded. <code>tracequet collect --for requests</code> records them.",
-    );
-    parts.add_or(
-        "async",
-        "Asynchronous work",
-        tasks(recording)?,
-        "No tasks are recorded. <code>tracequet collect --for async</code> records them.",
-    );
-    parts.add_or(
-        "exceptions",
-        "Exceptions",
-        subject_of(What::Exception).map(subject),
-        "No exceptions are recorded. <code>tracequet collect --for exceptions</code> records them.",
-    );
-    parts.add_or(
-        "locks",
-        "Locks",
-        subject_of(What::Contention).map(subject),
-        "No waits for locks are recorded. <code>tracequet collect --for contention</code> records them.",
-    );
-    parts.add_or(
-        "waits",
-        "Waits",
-        subject_of(What::Wait).map(subject),
-        "No waits are recorded. <code>tracequet collect --for threadpool</code> records them, from .NET 9 on.",
-    );
-    parts.add_or(
-        "pool",
-        "Thread pool",
-        pool.map(|pool| pool.html),
-        "The thread pool is not recorded. <code>tracequet collect --for threadpool</code> records it.",
-    );
-    parts.add_or(
-        "jit",
-        "Compiling",
-        subject_of(What::Jit).map(subject),
-        "No compiling is recorded. <code>tracequet collect --for jit</code> records it.",
-    );
-    parts.add_or(
-        "counters",
-        "Counters",
-        counters(recording, end_ns)?,
-        "No counters are recorded. <code>tracequet collect --for counters</code> records them.",
-    );
-    parts.add_or(
-        "threads",
-        "Threads",
-        threads_part(lanes, threads.map(|threads| threads.html)),
-        "What threads did is not recorded. <code>tracequet collect --for cpu,contention,threadpool</code> records it.",
-    );
+    add(&mut parts, "allocations", subject_of(What::Allocation).map(subject));
+    add(&mut parts, "deaths", subject_of(What::Gen2Deaths).map(subject));
+    let is_recorded = requests.is_some();
+    add(&mut parts, "requests", requests.map(|requests| requests.html).or(handlers));
+    if let Some(part) = parts.parts.iter_mut().find(|part| part.id == "requests" && !is_recorded) {
+        part.title = "What workers ran";
+    }
+    add(&mut parts, "async", tasks(recording)?);
+    add(&mut parts, "exceptions", subject_of(What::Exception).map(subject));
+    add(&mut parts, "locks", subject_of(What::Contention).map(subject));
+    add(&mut parts, "waits", subject_of(What::Wait).map(subject));
+    add(&mut parts, "pool", pool.map(|pool| pool.html));
+    add(&mut parts, "jit", subject_of(What::Jit).map(subject));
+    add(&mut parts, "counters", counters(recording, end_ns)?);
+    add(&mut parts, "threads", threads_part(lanes, threads.map(|threads| threads.html)));
     let (table, about, modules) = subjects::modules(recording)?;
     let modules = (modules > 0).then(|| {
         let rows = counted(modules, "row", "rows");
         format!("{}<details><summary>{rows}</summary>\n{table}</details>\n", note(&about))
     });
-    parts.add_or("modules", "Modules", modules, "No modules are recorded. The runtime writes them at the end of a recording (rundown), unless the recorder leaves that out.");
+    add(&mut parts, "modules", modules);
     parts.add("losses", "Losses", losses(recording, &facts)?);
     parts.add_missing();
     let found = followed(recording)?;
@@ -456,18 +409,8 @@ fn graph(
             counted(profile.without_stack, "sample has no call stack and is", "samples have no call stack and are")
         );
     }
-    if packed.nodes < packed.of {
-        let (parts, above) = if id == "heap" { ("parts", "what holds them") } else { ("calls", "their callers") };
-        words += &format!(
-            " The graph has the {} largest of {} {parts}; the others, of {} each, are merged into {above}.",
-            count(packed.nodes as u64),
-            count(packed.of as u64),
-            match share(packed.share) {
-                share if share.starts_with('<') => share.replacen("< ", "less than ", 1),
-                share => format!("at most {share}"),
-            }
-        );
-    }
+    let names = if id == "heap" { ["parts", "what holds them"] } else { ["calls", "their callers"] };
+    words += &packed.merged(names, "");
     let (table, about) = flame.table(&format!("stacks-{id}-table"), &format!("{name} by function"), unit);
     data.push_str(&element(&format!("flame-{id}"), &packed.data));
     Graph { id, name, unit, words, table, about }

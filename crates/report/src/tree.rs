@@ -1,6 +1,7 @@
 //! Call stacks merged to a tree, for flame graphs of one side or of two.
 
 use tracequet_analyze::present::shown;
+use tracequet_analyze::present::units::{count, share};
 use tracequet_analyze::profile::{Code, Function};
 use tracequet_dataset::error::Result;
 use tracequet_trace::map::{Map, Set};
@@ -75,6 +76,23 @@ pub(crate) struct Packed {
     pub of: usize,
     /// The share of the largest one that was left out.
     pub share: f64,
+}
+
+impl Packed {
+    /// What is left out, as a sentence behind others: `parts` are the nodes, `above` is what is above them, and shares are of `side`.
+    pub(crate) fn merged(&self, [parts, above]: [&str; 2], side: &str) -> String {
+        if self.nodes >= self.of {
+            return String::new();
+        }
+        let each = match share(self.share) {
+            share if share.starts_with('<') => share.replacen("< ", "less than ", 1),
+            share => format!("at most {share}"),
+        };
+        let [nodes, of] = [self.nodes, self.of].map(|nodes| count(nodes as u64));
+        format!(
+            " The graph has the {nodes} largest of {of} {parts}; the others, of {each}{side} each, are merged into {above}."
+        )
+    }
 }
 
 /// A tree of nothing but its root.
