@@ -255,7 +255,8 @@ const setUpParts = () => {
 // A GC is chosen by its start: its time, and what was alive at its end.
 const setUpCollections = () => {
   const table = /** @type {HTMLTableElement | null} */ (document.getElementById('collections-table'));
-  if (!table) return;
+  // A heap dump has no time of which a part could be chosen.
+  if (!table || known.end <= 1) return;
   const [start, pause] = ['start s', 'pause'].map(name => headOf(table, name));
   for (const row of table.tBodies[0].rows) {
     const [from, length] = [value(row.cells[start]), value(row.cells[pause])];
