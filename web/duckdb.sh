@@ -23,7 +23,7 @@ cp web/duckdb/* "$duckdb/duckdb-eh.wasm" "$duckdb/duckdb-browser-eh.worker.js" "
 cp "$target/duckdb-wasm/apache-arrow/Arrow.es2015.min.js" "$site/duckdb/arrow.js"
 # Its modules name apache-arrow, which browsers do not find: a script that takes the one before it.
 {
-  echo 'const duckdb = ((module, require) => {'
+  echo 'globalThis.duckdb = ((module, require) => {'
   cat "$duckdb/duckdb-browser.cjs"
   printf '\nreturn module.exports; })({ exports: {} }, () => Arrow);\n'
 } >"$site/duckdb/duckdb.js"

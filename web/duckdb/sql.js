@@ -1,8 +1,9 @@
 // SQL over the tables of a recording, in a frame of the page. DuckDB-WASM stands beside this file; the page sends the tables as Arrow files.
 // @ts-check
 'use strict';
-/* global Arrow, duckdb */
 
+/** DuckDB-WASM, as duckdb.js leaves it. */
+const { duckdb } = /** @type {any} */ (globalThis);
 /** Rows that are shown of an answer. */
 const MOST = 1000;
 
