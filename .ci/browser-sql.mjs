@@ -53,11 +53,11 @@ assert.match(await asked('FROM nothing'), /nothing does not exist/);
 assert.match(await asked("FROM read_csv('http://elsewhere.example/a.csv')"), /./);
 assert.equal(typeof (await asked('LOAD httpfs')), 'string');
 assert.ok(requests.every((url) => url.startsWith(host) || /^(blob|data):/.test(url)), requests.join(' '));
+await asked('FROM pauses LIMIT 100');
+fs.writeFileSync(path.join(folder, 'sql.png'), Buffer.from((await send('Page.captureScreenshot')).data, 'base64'));
 // The page comes back.
 await evaluate('document.getElementById("sql").click()');
 assert.deepEqual(await evaluate('[...document.querySelectorAll("iframe")].map((frame) => frame.hidden)'), [false, true]);
-const { data } = await send('Page.captureScreenshot');
-fs.writeFileSync(path.join(folder, 'sql.png'), Buffer.from(data, 'base64'));
 console.log(`SQL on ${tables.length} tables beside the page, complaints of the browser: ${complaints.join('; ') || 'none'}`);
 end();
 process.exit(0);

@@ -150,6 +150,7 @@ function show(page) {
   state.page = page;
   document.querySelectorAll('iframe').forEach((frame) => (URL.revokeObjectURL(frame.src), frame.remove()));
   framed('The recording', URL.createObjectURL(page));
+  if (sql) sql.textContent = 'SQL';
   start.hidden = true;
   element('actions').hidden = element('again').hidden = false;
   document.querySelector('header')?.append(element('choices'));
@@ -287,6 +288,7 @@ if (sql) {
     }
     const isShown = ofSql()?.hidden === true;
     document.querySelectorAll('iframe').forEach((frame) => (frame.hidden = (frame.title === 'SQL') !== isShown));
+    sql.textContent = isShown ? 'Back to the page' : 'SQL';
   };
 }
 element('profile').onclick = () => {
