@@ -162,12 +162,10 @@ fn summed(mut findings: Findings, recording: &Recording<'_>) -> Result<Vec<Findi
     Ok(findings.finish(Some(&recording.info().trace_id)))
 }
 
-tracequet_dataset::row! {
-    struct Row of finding {
-        rule, process_id, verdict, score, figure, unit, info_limit, warning_limit, subject, own_method, sentence, cause_rule,
-        evidence_sql, next_step, doc
-    }
-}
+tracequet_dataset::row!(struct Row of finding {
+    rule, process_id, verdict, score, figure, unit, info_limit, warning_limit, subject, own_method, sentence,
+    cause_rule, evidence_sql, next_step, doc
+});
 
 fn stored(recording: &Recording<'_>) -> Result<Vec<Finding>> {
     let (mut found, mut texts) = (Vec::new(), HeldTexts::of(recording, TABLE).up_to(MAX_TEXT));

@@ -25,9 +25,7 @@ pub(super) struct Rows {
     pub(super) rows: Vec<Vec<Value>>,
 }
 
-tracequet_dataset::row! {
-    struct Trace of trace { start_ts }
-}
+tracequet_dataset::row!(struct Trace of trace { start_ts });
 
 /// A recording that is asked.
 pub(super) struct Asked<'r> {

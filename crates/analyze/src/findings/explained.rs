@@ -37,9 +37,7 @@ struct Explained {
     processes: BTreeMap<u64, String>,
 }
 
-tracequet_dataset::row! {
-    struct Process of process { process_id, name }
-}
+tracequet_dataset::row!(struct Process of process { process_id, name });
 
 /// The names of the processes that findings are about, by their ids. Processes without a name are left out.
 pub fn process_names(recording: &Recording<'_>, findings: &[Finding]) -> Result<BTreeMap<u64, String>> {

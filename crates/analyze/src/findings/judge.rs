@@ -18,7 +18,6 @@ const WARNING_ROWS: u64 = 6;
 /// What a rule says of a recording or a process: a row of the table `finding`, which describes the fields.
 #[derive(Clone, Debug, PartialEq)]
 #[allow(missing_docs, reason = "schemas/tables/finding.toml says it")]
-#[non_exhaustive]
 pub struct Finding {
     pub rule: String,
     pub process_id: u64,
@@ -67,10 +66,7 @@ pub type Input<'i> = &'i dyn Fn(&str) -> (String, Option<String>);
 
 /// All findings, the most important first.
 pub(super) fn all(picture: &Picture, trace_id: Option<&str>) -> Vec<Finding> {
-    let trace = match trace_id {
-        Some(key) => words::quoted(key),
-        None => "only_trace()".to_owned(),
-    };
+    let trace = if let Some(key) = trace_id { words::quoted(key) } else { "only_trace()".to_owned() };
     let none = Process::default();
     let mut found: Vec<Finding> = Vec::new();
     for rule in RULES {

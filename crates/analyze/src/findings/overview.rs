@@ -82,13 +82,9 @@ const ASKED: [(&str, &str, &str); 8] = [
     ("requests", "request.server.count", "requests"),
 ];
 
-tracequet_dataset::row! {
-    struct Trace of trace { duration_ns, processor_count }
-}
+tracequet_dataset::row!(struct Trace of trace { duration_ns, processor_count });
 
-tracequet_dataset::row! {
-    struct Thrown of exception { callsite_id }
-}
+tracequet_dataset::row!(struct Thrown of exception { callsite_id });
 
 /// Amounts by call site.
 #[derive(Debug, Default)]

@@ -220,77 +220,45 @@ fn entry<K: Ord, V: Default>(map: &mut Map<K, V>, key: K, most: usize) -> Option
     Some(map.entry(key).or_default())
 }
 
-tracequet_dataset::row! {
-    struct Recorded of trace {
-        duration_ns, event_count, dropped_event_count, frame_count, named_frame_count, processor_count, sampling_ns,
-        memory_limit_bytes
-    }
-}
+tracequet_dataset::row!(struct Recorded of trace {
+    duration_ns, event_count, dropped_event_count, frame_count, named_frame_count, processor_count, sampling_ns,
+    memory_limit_bytes
+});
 
-tracequet_dataset::row! {
-    struct Diagnosed of diagnostic { code, message, count }
-}
+tracequet_dataset::row!(struct Diagnosed of diagnostic { code, message, count });
 
-tracequet_dataset::row! {
-    struct Sampled of allocation {
-        process_id, callsite_id, source, allocation_bytes, heap_kind, type_id, type_name, object_id
-    }
-}
+tracequet_dataset::row!(struct Sampled of allocation {
+    process_id, callsite_id, source, allocation_bytes, heap_kind, type_id, type_name, object_id
+});
 
-tracequet_dataset::row! {
-    struct Exception of exception { process_id, callsite_id, ts_ns, type_name, catch_count, catch_method_name }
-}
+tracequet_dataset::row!(struct Exception of exception {
+    process_id, callsite_id, ts_ns, type_name, catch_count, catch_method_name
+});
 
-tracequet_dataset::row! {
-    struct AllocationWait of gc_allocation_wait { process_id, callsite_id, start_ts_ns, duration_ns, reason }
-}
+tracequet_dataset::row!(struct AllocationWait of gc_allocation_wait {
+    process_id, callsite_id, start_ts_ns, duration_ns, reason
+});
 
-tracequet_dataset::row! {
-    struct Sample of cpu_sample { process_id, thread_id, callsite_id, ts_ns, kind, sample_count }
-}
+tracequet_dataset::row!(struct Sample of cpu_sample { process_id, thread_id, callsite_id, ts_ns, kind, sample_count });
 
-tracequet_dataset::row! {
-    struct Thread of thread { process_id, thread_id, start_ts_ns, first_ts_ns }
-}
+tracequet_dataset::row!(struct Thread of thread { process_id, thread_id, start_ts_ns, first_ts_ns });
 
-tracequet_dataset::row! {
-    struct Counter of counter { process_id, name, value, interval_ns }
-}
+tracequet_dataset::row!(struct Counter of counter { process_id, name, value, interval_ns });
 
-tracequet_dataset::row! {
-    struct Assembly of assembly { process_id, name, load_ts_ns, unload_ts_ns }
-}
+tracequet_dataset::row!(struct Assembly of assembly { process_id, name, load_ts_ns, unload_ts_ns });
 
-tracequet_dataset::row! {
-    struct AssemblyAsk of assembly_load { process_id, callsite_id, name }
-}
+tracequet_dataset::row!(struct AssemblyAsk of assembly_load { process_id, callsite_id, name });
 
-tracequet_dataset::row! {
-    struct Handle of gc_handle { process_id, action, object_id, handle_kind }
-}
+tracequet_dataset::row!(struct Handle of gc_handle { process_id, action, object_id, handle_kind });
 
-tracequet_dataset::row! {
-    struct Finalized of gc_finalizable { process_id, action, type_id }
-}
+tracequet_dataset::row!(struct Finalized of gc_finalizable { process_id, action, type_id });
 
-tracequet_dataset::row! {
-    struct Tuning of gc_tuning { process_id, event_name, field, value }
-}
+tracequet_dataset::row!(struct Tuning of gc_tuning { process_id, event_name, field, value });
 
-tracequet_dataset::row! {
-    struct Lived of allocation_lifetime {
-        process_id,
-        callsite_id,
-        type_id,
-        fate,
-        allocation_bytes,
-        survived_collections,
-        ts_ns,
-        last_alive_ts_ns,
-        highest_generation,
-        generation_at_end,
-    }
-}
+tracequet_dataset::row!(struct Lived of allocation_lifetime {
+    process_id, callsite_id, type_id, fate, allocation_bytes, survived_collections, ts_ns, last_alive_ts_ns,
+    highest_generation, generation_at_end
+});
 
 /// A table whose rows are summed here: its name, the columns that are read, and what sees a batch of them.
 type Summed = (&'static str, &'static [&'static str], fn(&mut Picture, &RecordBatch) -> Result<()>);

@@ -15,7 +15,6 @@ pub(super) const PAGE: (&str, &str) = ("", "tracequet report IN -o report.html")
 
 /// A rule: what stands in its file.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Rule {
     /// Identifier, as in the table `finding`.
     pub name: &'static str,
@@ -62,7 +61,6 @@ pub struct Rule {
 
 /// Where the page shows the rows behind a finding.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Evidence {
     /// Sections of the page; the first one that a page has.
     pub sections: &'static [&'static str],
@@ -72,7 +70,6 @@ pub struct Evidence {
 
 /// Recordings of `samples/` that a rule is held against, by their names without an ending.
 #[derive(Debug)]
-#[non_exhaustive]
 pub struct Example {
     /// A program with the defect.
     pub with: &'static str,

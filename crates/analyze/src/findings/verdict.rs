@@ -5,7 +5,6 @@ use super::score::{INFO, WARNING};
 tracequet_trace::worded! {
     /// The verdict of a rule.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-    #[non_exhaustive]
     pub enum Verdict {
         /// The events of the rule were not recorded: nothing is known.
         NotRecorded = "not_recorded",

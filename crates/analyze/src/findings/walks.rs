@@ -32,13 +32,9 @@ const MAX_PATH: usize = 600;
 /// Generations of old objects: 2, large objects, pinned objects.
 const OLD: std::ops::RangeInclusive<u8> = 2..=4;
 
-tracequet_dataset::row! {
-    struct Collection of gc { gc_id, generation }
-}
+tracequet_dataset::row!(struct Collection of gc { gc_id, generation });
 
-tracequet_dataset::row! {
-    struct Bound of gc_generation_range { gc_id, phase, generation, range_start, range_length }
-}
+tracequet_dataset::row!(struct Bound of gc_generation_range { gc_id, phase, generation, range_start, range_length });
 
 /// What old objects hold.
 #[derive(Debug, Default)]
