@@ -157,10 +157,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
         Some(_) => Source::open_with(&args.input, &TABLES)?,
         None => Source::open(&args.input)?,
     };
-    let mut new = match &args.new {
-        Some(labels) => source.labelled(&labels.0)?,
-        None => source.latest()?,
-    };
+    let mut new = if let Some(labels) = &args.new { source.labelled(&labels.0)? } else { source.latest()? };
     let (mut base, notes) = match &args.baseline {
         Some(labels) => args.limits.wanted().read(source.dataset(), &labels.0, &new)?,
         None => Default::default(),

@@ -109,10 +109,7 @@ fn trace_advice(error: &TraceError) -> Option<String> {
 
 /// The error of a recording or a process, alone or as one of the library.
 fn of_trace(error: &anyhow::Error) -> Option<&TraceError> {
-    match error.downcast_ref() {
-        Some(Error::Trace(error)) => Some(error),
-        _ => error.downcast_ref(),
-    }
+    if let Some(Error::Trace(error)) = error.downcast_ref() { Some(error) } else { error.downcast_ref() }
 }
 
 /// A message as it is shown: names in it may come from a recording, and must not steer the terminal.

@@ -20,10 +20,7 @@ pub fn header(info: &TraceInfo) -> Map<String, Value> {
 }
 
 fn members(object: Value) -> Map<String, Value> {
-    match object {
-        Value::Object(members) => members,
-        _ => Map::new(),
-    }
+    if let Value::Object(members) = object { members } else { Map::new() }
 }
 
 /// The problems of a recording.

@@ -145,10 +145,7 @@ impl Answer for Events {
             out.part(format!("{id} {name} version {version}"));
             out.line(format!("Level {level}, keywords {keywords:#x}."));
             note.iter().for_each(|note| out.line(note.as_str()));
-            match fields.is_empty() {
-                true => out.line("No fields."),
-                false => out.table(fields_of(fields)),
-            }
+            if fields.is_empty() { out.line("No fields.") } else { out.table(fields_of(fields)) }
         }
         for (name, map) in maps(provider) {
             out.part(name);

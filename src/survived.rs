@@ -69,10 +69,7 @@ impl Answer for Fates {
     fn rows(&self) -> Table {
         let or_dash = |g: Option<u8>| g.map_or_else(|| "-".to_owned(), |g| g.to_string());
         table!("fates", &self.0, |s| {
-            let reason = match s.fate {
-                Fate::Unknown(why) => Cell::words(why.text()),
-                _ => Cell::Missing,
-            };
+            let reason = if let Fate::Unknown(why) = s.fate { Cell::words(why.text()) } else { Cell::Missing };
             let generation = |generation: Option<u8>| Cell::number(generation, Unit::Id);
         } {
             numbers("gc", "").key("gc_id") => Cell::number(Some(s.gc_id), Unit::Id),

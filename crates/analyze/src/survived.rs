@@ -144,10 +144,7 @@ pub fn survived(recording: &Recording<'_>, gc: u32, address: u64, follow: bool) 
             let step = step(gc_id, row, &recorded, address);
             let next = step.address_after;
             steps.push(step);
-            match next {
-                Some(next) => address = next,
-                None => return Ok(steps),
-            }
+            if let Some(next) = next { address = next } else { return Ok(steps) }
         }
     }
 }

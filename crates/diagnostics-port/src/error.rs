@@ -204,10 +204,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Io { source, .. } => Some(source),
-            _ => None,
-        }
+        if let Error::Io { source, .. } = self { Some(source) } else { None }
     }
 }
 

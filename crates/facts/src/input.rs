@@ -51,10 +51,7 @@ pub fn action<A: Copy>(wanted: Events<A>, info: &EventInfo) -> Option<A> {
 /// Whether the catalogue has this name for events of a type, in any version. A recording may name an event otherwise.
 fn is_called(info: &EventInfo, name: &str) -> bool {
     let mut versions = info.catalogue.iter().flat_map(|catalogue| catalogue.versions(info.event_type.event_id));
-    match info.catalogue {
-        Some(_) => versions.any(|layout| layout.name == name),
-        None => info.name == name,
-    }
+    if info.catalogue.is_some() { versions.any(|layout| layout.name == name) } else { info.name == name }
 }
 
 /// The needs of an action, whatever tracker it belongs to.
@@ -120,10 +117,7 @@ impl<R: Copy> Handler<R> {
         if !self.scalars.is_empty() {
             self.scalars.read(event);
         }
-        let rows = match &self.rows {
-            Some(layout) => Some(short.rows(layout, event)?),
-            None => None,
-        };
+        let rows = if let Some(layout) = &self.rows { Some(short.rows(layout, event)?) } else { None };
         let payload = event.raw.payload;
         let clr_instance_id = match &self.clr_instance_id {
             Some(field) => field.read(payload).unwrap_or_default(),

@@ -77,10 +77,7 @@ impl Scalars {
 
     /// A floating-point number by its name.
     pub fn float(&self, name: &str) -> Option<f64> {
-        match self.get(name) {
-            Value::Float(value) => Some(*value),
-            _ => None,
-        }
+        if let Value::Float(value) = self.get(name) { Some(*value) } else { None }
     }
 
     /// A text by its name.

@@ -304,10 +304,7 @@ unsafe extern "system" fn object_references(
                 let flags = if parts.peek().is_some() { FLAG_CONTINUES } else { 0 };
                 let rows = part.iter().map(|reference| *reference as u64);
                 record(kind::OBJECT, flags, |out| encode::object(out, object as u64, class as u64, rows));
-                match parts.next() {
-                    Some(next) => part = next,
-                    None => break,
-                }
+                if let Some(next) = parts.next() { part = next } else { break }
             }
             names::want(std::iter::once(class), std::iter::empty());
         }

@@ -149,10 +149,7 @@ impl Reader<'_> {
 /// A decimal number, or a hexadecimal one behind `0x`.
 fn number(text: &str) -> Option<u32> {
     let text = text.trim();
-    match text.strip_prefix("0x") {
-        Some(hex) => u32::from_str_radix(hex, 16).ok(),
-        None => text.parse().ok(),
-    }
+    if let Some(hex) = text.strip_prefix("0x") { u32::from_str_radix(hex, 16).ok() } else { text.parse().ok() }
 }
 
 impl Settings {

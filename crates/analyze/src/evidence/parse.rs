@@ -95,10 +95,7 @@ fn tokens(sql: &str) -> Option<Vec<Token>> {
                 let mut end = 1;
                 loop {
                     end += rest.get(end..)?.find('\'')? + 1;
-                    match rest.get(end..)?.starts_with('\'') {
-                        true => end += 1,
-                        false => break,
-                    }
+                    if rest.get(end..)?.starts_with('\'') { end += 1 } else { break }
                 }
                 tokens.push(Token::Text(rest.get(1..end - 1)?.replace("''", "'")));
                 end

@@ -23,17 +23,11 @@ impl Value {
     }
 
     pub(super) fn number(&self) -> Option<f64> {
-        match self {
-            Value::Number(number) => Some(*number),
-            _ => None,
-        }
+        if let Value::Number(number) = self { Some(*number) } else { None }
     }
 
     pub(super) fn as_text(&self) -> Option<&str> {
-        match self {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
+        if let Value::Text(text) = self { Some(text) } else { None }
     }
 
     pub(super) fn is_null(&self) -> bool {

@@ -88,10 +88,7 @@ pub fn stored_lifetimes(
             object_count: lifetime.objects(),
             sample_weight: lifetime.weight,
             fate: life.fate.word(),
-            unknown_reason: match life.fate {
-                Fate::Unknown(doubt) => Some(doubt.word()),
-                _ => None,
-            },
+            unknown_reason: if let Fate::Unknown(doubt) = life.fate { Some(doubt.word()) } else { None },
             first_gc_id: life.first_gc_id,
             end_gc_id: life.end_gc_id,
             survived_collections: life.survived_collections,

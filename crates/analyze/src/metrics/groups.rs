@@ -136,10 +136,7 @@ impl Groups {
 
     /// The values of all rows, where they are not distinguished.
     pub(super) fn one(&self) -> Option<&Seen> {
-        match self {
-            Groups::One(seen) => Some(seen),
-            _ => None,
-        }
+        if let Groups::One(seen) = self { Some(seen) } else { None }
     }
 
     /// Whether there was any row that a definition is about.

@@ -275,10 +275,7 @@ impl Content {
 
     /// An amount that is known.
     fn amount(self, name: &str, amount: Option<u64>) -> Content {
-        match amount {
-            Some(number) => self.note(name, |note| present(note, 3, number)),
-            None => self,
-        }
+        if let Some(number) = amount { self.note(name, |note| present(note, 3, number)) } else { self }
     }
 
     /// A time in nanoseconds that is known.

@@ -31,10 +31,7 @@ impl<'m> Small<'m> {
     }
 
     pub(crate) fn into_grown(self) -> Grown {
-        match self.apart {
-            Some(apart) => Grown::Large(apart),
-            None => Grown::Small(self.held, self.bytes),
-        }
+        if let Some(apart) = self.apart { Grown::Large(apart) } else { Grown::Small(self.held, self.bytes) }
     }
 
     /// Writes what is in memory into files, where its tables have the same ids.
@@ -53,10 +50,7 @@ impl<'m> Small<'m> {
 
 impl TableSink for Small<'_> {
     fn table(&mut self, spec: TableSpec) -> Result<TableId> {
-        match &mut self.apart {
-            Some(apart) => apart.table(spec),
-            None => self.held.table(spec),
-        }
+        if let Some(apart) = &mut self.apart { apart.table(spec) } else { self.held.table(spec) }
     }
 
     fn write(&mut self, table: TableId, batch: RecordBatch) -> Result<()> {

@@ -30,10 +30,7 @@ impl Conversion<'_> {
 
     /// Where the tables of a recording whose header was read come out.
     pub(crate) fn output(&self, info: &TraceInfo) -> Result<TableOutput> {
-        let figures = match self.selection.asks_for(metrics::TABLE) {
-            true => Some(Figures::new()?),
-            false => None,
-        };
+        let figures = if self.selection.asks_for(metrics::TABLE) { Some(Figures::new()?) } else { None };
         // Some figures are made of the findings.
         let findings = match figures.is_some() || self.selection.asks_for(findings::TABLE) {
             true => Some(Findings::new()?),

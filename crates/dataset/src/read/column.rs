@@ -103,10 +103,7 @@ impl<'b> Column<'b> {
 
     /// The keys of the rows and the words that they stand for, of a column with a dictionary.
     pub fn words(&self) -> Option<(&'b PrimitiveArray<Int32Type>, &'b StringArray)> {
-        match self.0 {
-            Kind::Label(keys, words) => Some((keys, words)),
-            _ => None,
-        }
+        if let Kind::Label(keys, words) = self.0 { Some((keys, words)) } else { None }
     }
 
     /// Whether a row may have this text: `false` when the dictionary of the batch lacks it.

@@ -337,10 +337,7 @@ impl Column for PayloadColumn {
     }
 
     fn fields(&mut self) -> &mut [PayloadColumn] {
-        match self {
-            PayloadColumn::Struct(columns, ..) => columns,
-            _ => &mut [],
-        }
+        if let PayloadColumn::Struct(columns, ..) = self { columns } else { &mut [] }
     }
 
     fn end_struct(&mut self) {

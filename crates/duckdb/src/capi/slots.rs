@@ -133,8 +133,5 @@ pub fn slots() -> Option<&'static Slots> {
 /// extension before.
 pub fn keep(slots: Slots) -> bool {
     let same = |known: &Slots| known.connect as usize == slots.connect as usize;
-    match SLOTS.get() {
-        Some(known) => same(known),
-        None => SLOTS.set(slots).is_ok(),
-    }
+    if let Some(known) = SLOTS.get() { same(known) } else { SLOTS.set(slots).is_ok() }
 }

@@ -83,10 +83,7 @@ impl Nodes {
     }
 
     fn write(&mut self, part: &[Node]) -> io::Result<()> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => self.file.insert(temporary::file()?),
-        };
+        let file = if let Some(file) = &mut self.file { file } else { self.file.insert(temporary::file()?) };
         let at: usize = self.earlier.iter().sum();
         file.seek(SeekFrom::Start((at * NODE_BYTES) as u64))?;
         let mut bytes = Vec::with_capacity(NODE_BYTES << 10);

@@ -32,10 +32,7 @@ fn is_too_high(wide: bool, start: u64, length: u64) -> bool {
 
 /// The length that v1 means, and how well it is known.
 fn length1(wide: bool, length: u64) -> (u64, LengthKind) {
-    match wide && length == CLAMP {
-        true => (CLAMPED_LENGTH, LengthKind::Clamped),
-        false => (length, LengthKind::Exact),
-    }
+    if wide && length == CLAMP { (CLAMPED_LENGTH, LengthKind::Clamped) } else { (length, LengthKind::Exact) }
 }
 
 impl CallbackRanges {

@@ -66,10 +66,7 @@ impl SpillQueue {
 
     #[cold]
     fn spill(&mut self) -> Result<()> {
-        let file = match &mut self.file {
-            Some(file) => file,
-            None => self.file.insert(temporary::file()?),
-        };
+        let file = if let Some(file) = &mut self.file { file } else { self.file.insert(temporary::file()?) };
         if self.read == self.written {
             (self.read, self.written) = (0, 0);
         }

@@ -293,10 +293,7 @@ impl Payload<'_> {
         let mut frames = Vec::with_capacity(count.min(self.bytes.len().saturating_sub(self.at)));
         let mut frame = 0u64;
         for number in 0..count {
-            frame = match number {
-                0 => self.leb()?,
-                _ => frame.wrapping_add_signed(self.zigzag()?),
-            };
+            frame = if number == 0 { self.leb()? } else { frame.wrapping_add_signed(self.zigzag()?) };
             if has_states {
                 self.zigzag()?;
             }

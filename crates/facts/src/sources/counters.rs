@@ -67,10 +67,7 @@ impl Counters {
     }
 
     fn interval(&mut self, input: &Input<'_>) {
-        let time = |name| match input.fields.get(name) {
-            Value::FileTime(time) => Some(*time),
-            _ => None,
-        };
+        let time = |name| if let Value::FileTime(time) = input.fields.get(name) { Some(*time) } else { None };
         let ticks =
             time("intervalEndTime").zip(time("intervalStartTime")).and_then(|(end, start)| end.checked_sub(start));
         let ns = ticks.and_then(|ticks| i64::try_from(ticks).ok()?.checked_mul(100)).filter(|ns| *ns > 0);
@@ -185,10 +182,7 @@ fn event_counter(input: &Input<'_>, sink: &mut impl FactSink) {
     let (Node::Struct(names), Value::Struct(values)) = (&first.node, input.fields.get(&first.name)) else { return };
     let field = |name: &str| names.iter().zip(values).find(|(known, _)| known.name == name).map(|(_, value)| value);
     let text = |name| field(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let number = |name| match field(name) {
-        Some(Value::Float(value)) => Some(*value),
-        _ => None,
-    };
+    let number = |name| if let Some(Value::Float(value)) = field(name) { Some(*value) } else { None };
     let Some(name) = text("Name") else { return };
     let (kind, value) = match (number("Increment"), number("Mean")) {
         (Some(increment), _) => ("increment", Some(increment)),

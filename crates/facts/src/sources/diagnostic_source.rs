@@ -99,10 +99,7 @@ pub fn tags(text: &str) -> Option<Vec<(&str, &str)>> {
             }
         }
         tags.push((name, behind.get(..end)?));
-        match behind.get(end + 3..) {
-            Some(next) => rest = next,
-            None => break,
-        }
+        if let Some(next) = behind.get(end + 3..) { rest = next } else { break }
     }
     Some(tags)
 }

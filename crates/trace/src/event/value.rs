@@ -40,26 +40,17 @@ impl Value {
 
     /// The value as text, if it is text.
     pub fn as_str(&self) -> Option<&str> {
-        match self {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
+        if let Value::Text(text) = self { Some(text) } else { None }
     }
 
     /// The value as a GUID, if it is one.
     pub fn as_guid(&self) -> Option<Guid> {
-        match self {
-            Value::Guid(guid) => Some(*guid),
-            _ => None,
-        }
+        if let Value::Guid(guid) = self { Some(*guid) } else { None }
     }
 
     /// The elements, if it is a list.
     pub fn as_list(&self) -> &[Value] {
-        match self {
-            Value::List(values) => values,
-            _ => &[],
-        }
+        if let Value::List(values) = self { values } else { &[] }
     }
 }
 

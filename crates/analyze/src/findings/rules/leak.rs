@@ -114,10 +114,7 @@ fn times(look: &Look<'_>) -> Option<(i64, i64, bool)> {
     let full: Vec<i64> =
         all.of(look.id).filter(|gc| gc.generation == Some(2) && gc.is_complete).map(|gc| gc.start_ns).collect();
     let last = full.last().filter(|last| full.len() >= LEAST_FULL && **last as f64 >= end_ns as f64 * PROVEN);
-    match last.copied() {
-        Some(full) => Some((full, end_ns, true)),
-        None => Some((end_ns, end_ns, false)),
-    }
+    if let Some(full) = last.copied() { Some((full, end_ns, true)) } else { Some((end_ns, end_ns, false)) }
 }
 
 /// What the collections up to a time found alive at the most.

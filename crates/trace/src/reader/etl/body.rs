@@ -75,10 +75,7 @@ impl<'m> Body<'m> {
             }
         } else {
             let bytes = stored.get(..size).unwrap_or(stored);
-            match copy {
-                true => self.own.extend_from_slice(bytes),
-                false => self.mapped = Some(bytes),
-            }
+            if copy { self.own.extend_from_slice(bytes) } else { self.mapped = Some(bytes) }
         }
         self.find_events(link, &|ticks| log.ticks(ticks, &session.base), report);
     }

@@ -190,10 +190,7 @@ impl Reader<'_> {
         for template in inside(node, "templates", "template") {
             let mut left = MAX_FIELDS;
             let data: Vec<Data> = template.children().filter_map(|n| self.data(n, 0, &mut left)).collect();
-            let data = match self.unfit.take() {
-                Some(why) => Err(why),
-                None => Ok(data),
-            };
+            let data = if let Some(why) = self.unfit.take() { Err(why) } else { Ok(data) };
             if let Ok(Err((at, why))) = data.as_ref().map(|data| fields(data, 8)) {
                 self.note(at, why, "what the schema of manifests (eventman.xsd) allows");
             }

@@ -32,10 +32,7 @@ impl EventManifests {
     pub fn open(paths: &[PathBuf]) -> Result<EventManifests> {
         let mut manifests = EventManifests::default();
         for path in paths {
-            match path.is_dir() {
-                true => manifests.add_directory(path)?,
-                false => manifests.add_file(path)?,
-            }
+            if path.is_dir() { manifests.add_directory(path)? } else { manifests.add_file(path)? }
         }
         Ok(manifests)
     }

@@ -305,10 +305,7 @@ impl<'v> EtlState<'v> {
         }
         let (id, version, opcode, pointer_size) = (head.id, head.version, head.opcode, head.pointer_size);
         let key = Key { guid, id, version, opcode, pointer_size, form, schema };
-        match self.types.get(&key) {
-            Some(id) => *id,
-            None => self.add_type(key, head, items, offset),
-        }
+        if let Some(id) = self.types.get(&key) { *id } else { self.add_type(key, head, items, offset) }
     }
 
     fn add_schema(&mut self, blob: &[u8]) -> Option<u32> {

@@ -74,10 +74,7 @@ impl Shared {
 /// Makes a spool in which up to `limit` bytes wait to be read. With `keep`, a new file of that name holds all bytes,
 /// and stays.
 pub fn spool(keep: Option<&Path>, limit: u64) -> io::Result<(SpoolWriter, SpoolReader)> {
-    let first = match keep {
-        Some(path) => new_file(path)?,
-        None => temporary::file()?,
-    };
+    let first = if let Some(path) = keep { new_file(path)? } else { temporary::file()? };
     let state = SpoolState {
         read: Some(Vec::new()),
         segments: VecDeque::from([Segment { file: Arc::new(first), len: 0 }]),

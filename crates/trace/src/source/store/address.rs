@@ -53,10 +53,7 @@ fn service(name: &str) -> Option<Service> {
 
 /// A name as messages and tables have it: of an address without its query, which may be a signature.
 pub fn shown(name: &Path) -> PathBuf {
-    match Address::parse(name) {
-        Some(Ok(address)) => address.shown(),
-        _ => name.to_owned(),
-    }
+    if let Some(Ok(address)) = Address::parse(name) { address.shown() } else { name.to_owned() }
 }
 
 impl Address {
