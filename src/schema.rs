@@ -127,7 +127,7 @@ fn providers() -> anyhow::Result<Table> {
     let table = table!("providers", all_providers()?, |p| {
         words("provider", "").key("provider") => Cell::words(p.provider.as_str()),
         words("guid", "").key("guid") => Cell::text(&p.guid),
-        numbers("layouts", "").key("layouts") => Cell::count(p.layouts().len() as u64),
+        numbers("layouts", "").key("layouts") => Cell::count(p.events.len() as u64),
     });
     Ok(table)
 }
@@ -138,10 +138,10 @@ struct Events(&'static Provider);
 impl Answer for Events {
     fn document(&self) -> Document {
         let Events(provider) = self;
-        let layouts = counted(provider.layouts().len() as u64, "layout", "layouts");
+        let layouts = counted(provider.events.len() as u64, "layout", "layouts");
         let mut out = Document::default();
         out.heading(format!("{} {{{}}}: {layouts}", provider.provider, provider.guid));
-        for EventLayout { id, version, name, level, keywords, note, fields, .. } in provider.layouts() {
+        for EventLayout { id, version, name, level, keywords, note, fields, .. } in &provider.events {
             out.part(format!("{id} {name} version {version}"));
             out.line(format!("Level {level}, keywords {keywords:#x}."));
             note.iter().for_each(|note| out.line(note.as_str()));
@@ -159,7 +159,7 @@ impl Answer for Events {
 
     fn rows(&self) -> Table {
         let id = |number: u32| Cell::number(Some(number), Unit::Id);
-        table!("events", self.0.layouts(), |layout| {
+        table!("events", &self.0.events, |layout| {
             Column::raw("id") => id(layout.id),
             Column::raw("version") => id(layout.version),
             Column::raw("name") => Cell::text(&layout.name),
@@ -175,7 +175,7 @@ impl Answer for Events {
     fn json(&self) -> Value {
         let Events(provider) = self;
         let mut events = self.rows().json();
-        for (event, layout) in events.as_array_mut().into_iter().flatten().zip(provider.layouts()) {
+        for (event, layout) in events.as_array_mut().into_iter().flatten().zip(&provider.events) {
             if let Some(event) = event.as_object_mut() {
                 event.insert("fields".into(), fields_of(&layout.fields).json());
             }

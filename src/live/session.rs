@@ -215,7 +215,7 @@ impl Session {
         }
         let recording = PortRecording::start(target, &self.request, &self.limits)?;
         if !self.quiet {
-            for compromise in recording.compromises() {
+            for compromise in &recording.compromises {
                 print_note(&format!("note: {compromise}\n")).ok();
             }
         }

@@ -118,7 +118,7 @@ fn lines_are_found_by_the_symbols_that_the_log_names() {
     const CODE: u64 = 0x7FFE_0000_1000;
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
     let mut symbols = PortablePdb::of_file(std::fs::read(samples.join("Churn.pdb")).unwrap(), None).unwrap();
-    let id = symbols.guid();
+    let id = symbols.guid;
     let (token, file, line) = (1..99)
         .map(|row| 0x0600_0000 + row)
         .find_map(|token| symbols.line(token, None).map(|(file, line)| (token, file.to_owned(), line)))

@@ -5,7 +5,8 @@
 pub struct Allowance {
     most: u64,
     used: u64,
-    is_spent: bool,
+    /// Whether nothing more is kept.
+    pub is_spent: bool,
 }
 
 impl Allowance {
@@ -33,11 +34,6 @@ impl Allowance {
     /// Nothing more is kept.
     pub fn end(&mut self) {
         self.is_spent = true;
-    }
-
-    /// Whether nothing more is kept.
-    pub fn is_spent(&self) -> bool {
-        self.is_spent
     }
 
     /// The problem of a table that needed more.

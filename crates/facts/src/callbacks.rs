@@ -134,7 +134,7 @@ impl CallbackNormalizer {
         let mut last_gc_id = self.last_gc_id;
         self.call(&call, &mut last_gc_id, sink);
         if record.is_cut() {
-            self.collections.rows_lost();
+            self.collections.all.rows_lost();
         }
         self.last_gc_id = last_gc_id;
     }
@@ -163,7 +163,7 @@ impl CallbackNormalizer {
                 let bounds = self.bounds(&bounds, true);
                 if self.collections.finished(ts_ns, bounds, sink) {
                     let message = "a collection ends whose start is not in the recording";
-                    let problem = Problem::new(Severity::DataLoss, "finished_without_started", call.offset, message);
+                    let problem = Problem::loss("finished_without_started", call.offset, message);
                     sink.problem(&problem.thread(call.thread_id));
                 }
             }
@@ -249,10 +249,10 @@ impl CallbackNormalizer {
                 self.allocation(call, allocation, sink);
             }
             Body::SuspendStarted { reason } => self.collections.suspend_started(reason, ts_ns, call.thread, sink),
-            Body::SuspendFinished => self.collections.suspend_finished(ts_ns, call.thread),
-            Body::SuspendAborted => self.collections.suspend_aborted(call.thread),
+            Body::SuspendFinished => self.collections.all.pauses.stopped(call.thread, ts_ns),
+            Body::SuspendAborted => self.collections.all.pauses.abort(call.thread),
             Body::ResumeStarted => self.collections.resume_started(ts_ns, sink),
-            Body::ResumeFinished => self.collections.resume_finished(ts_ns, call.thread, sink),
+            Body::ResumeFinished => self.collections.all.resumed(call.thread, ts_ns, sink),
             Body::ThreadAssigned { managed_id, os_id } => {
                 if self.threads.len() < MAX_KNOWN {
                     self.threads.insert(managed_id, os_id);
@@ -282,7 +282,7 @@ impl CallbackNormalizer {
             }
             Body::Lost { count } => {
                 self.lost = self.lost.saturating_add(count);
-                self.collections.records_lost();
+                self.collections.all.events_lost(None);
             }
             Body::End
             | Body::Clock { .. }
@@ -300,18 +300,16 @@ impl CallbackNormalizer {
 
     /// Reports the facts that a collection which was closed just now leaves behind.
     pub(super) fn after(&mut self, offset: u64, sink: &mut impl FactSink) {
-        if let Some(waiting) = self.collections.take_waiting() {
+        if let Some(waiting) = self.collections.waiting.take() {
             self.waiting = waiting;
         }
         if let Some(error) = self.collections.failed.take() {
             let message = format!("ranges are missing, the temporary file failed: {error}");
-            sink.problem(&Problem::new(Severity::DataLoss, "spill_failed", offset, message));
+            sink.problem(&Problem::loss("spill_failed", offset, message));
         }
         let anomalies = std::mem::take(&mut self.collections.anomalies);
         let mut doubt = |code, count: u64, message: &str| {
-            if count > 0 {
-                sink.problem(&Problem::new(Severity::Error, code, offset, message).count(count));
-            }
+            sink.problems(Problem::error(code, offset, message), count);
         };
         doubt("overlapping_ranges", anomalies.overlapping, "ranges of one collection overlap");
         doubt("empty_range", anomalies.empty, "ranges without a byte");
@@ -332,23 +330,12 @@ impl CallbackNormalizer {
         let phase = range_phase(at_end);
         let known = bounds.rows.iter().filter(|[generation, ..]| *generation < u64::from(NON_GC_HEAP));
         self.bad_generations += (bounds.rows.len() - known.clone().count()) as u64;
-        let rows = known.map(|[generation, start, length, reserved]| GcGenerationRange {
-            gc_id: 0,
-            phase,
-            generation: *generation as u8,
-            range_start: *start,
-            range_length: *length,
-            range_length_reserved: *reserved,
-        });
-        let non_gc = bounds.non_gc.iter().map(|[start, length, reserved]| GcGenerationRange {
-            gc_id: 0,
-            phase,
-            generation: NON_GC_HEAP,
-            range_start: *start,
-            range_length: *length,
-            range_length_reserved: *reserved,
-        });
-        rows.chain(non_gc).collect()
+        let rows = known.map(|[generation, start, length, reserved]| (*generation as u8, [*start, *length, *reserved]));
+        let all = rows.chain(bounds.non_gc.iter().map(|row| (NON_GC_HEAP, *row)));
+        let bound = |(generation, [range_start, range_length, range_length_reserved]): (u8, [u64; 3])| {
+            GcGenerationRange { gc_id: 0, phase, generation, range_start, range_length, range_length_reserved }
+        };
+        all.map(bound).collect()
     }
 
     fn handle(&self, action: &'static str, handle_id: u64, object_id: u64, call: &Call<'_>, sink: &mut impl FactSink) {
@@ -426,7 +413,7 @@ impl CallbackNormalizer {
 
     /// Records were lost. Reported before the record behind the gap.
     pub fn records_lost(&mut self) {
-        self.collections.records_lost();
+        self.collections.all.events_lost(None);
     }
 
     /// Ends calls and collections that are open without an end, which is lost.
@@ -441,7 +428,7 @@ impl CallbackNormalizer {
         self.collections.finish(false, sink);
         self.after(position, sink);
         let loss = Severity::DataLoss;
-        report(sink, loss, "too_many_pauses", self.collections.pauses_dropped(), position, TOO_MANY_PAUSES);
+        report(sink, loss, "too_many_pauses", self.collections.all.pauses.dropped, position, TOO_MANY_PAUSES);
         let message = "collections whose end is lost: another one starts before it";
         report(sink, loss, "open_collection", self.collections.abandoned, position, message);
         let message = "collections that were running when the recording ended";
@@ -464,9 +451,7 @@ impl CallbackNormalizer {
 }
 
 fn report(sink: &mut impl FactSink, severity: Severity, code: &'static str, count: u64, position: u64, message: &str) {
-    if count > 0 {
-        sink.problem(&Problem::new(severity, code, position, message).count(count));
-    }
+    sink.problems(Problem::new(severity, code, position, message), count);
 }
 
 /// Whether an id means something else than it did, or was not known.

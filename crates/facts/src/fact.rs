@@ -54,6 +54,11 @@ pub trait FactSink {
     fn problem(&mut self, problem: &Problem) {
         self.fact(Fact::Diagnostic(&[problem.into()]));
     }
+
+    /// Adds a problem that was counted, unless it was never.
+    fn problems(&mut self, problem: Problem, count: u64) {
+        problem.counted(count).iter().for_each(|problem| self.problem(problem));
+    }
 }
 
 impl<'a> From<&'a Problem> for Diagnostic<'a> {

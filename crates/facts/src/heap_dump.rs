@@ -65,15 +65,14 @@ pub fn facts(dump: &GcDump, sink: &mut impl FactSink) {
     gc.root_count = roots(graph, sink);
     if unreadable > 0 {
         gc.complete = false;
-        let message = "nodes of the heap dump cannot be read";
-        sink.problem(&Problem::new(Severity::Error, "damaged_dump", 0, message).count(unreadable));
+        sink.problem(&Problem::error("damaged_dump", 0, "nodes of the heap dump cannot be read").count(unreadable));
     }
     if dump.count_multiplier > 1.0 {
         let message = format!(
             "the dump has only a part of the objects: each represents {:.2} on average, and paths may be missing",
             dump.count_multiplier
         );
-        sink.problem(&Problem::new(Severity::DataLoss, "sampled_dump", 0, message));
+        sink.problem(&Problem::loss("sampled_dump", 0, message));
     }
     sink.add(&gc);
 }

@@ -33,7 +33,7 @@ mod tracker;
 use std::sync::Arc;
 
 use tracequet_trace::catalog::Provider;
-use tracequet_trace::error::{Problem, Severity};
+use tracequet_trace::error::Problem;
 use tracequet_trace::event::{Decoding, Event, EventInfo};
 use tracequet_trace::map::Map;
 use tracequet_trace::reader::symbols::Symbols;
@@ -102,7 +102,7 @@ macro_rules! trackers {
                     }
                 }
                 for Dropped { code, count, message } in all {
-                    sink.problem(&Problem::new(Severity::DataLoss, code, position, message).count(count));
+                    sink.problem(&Problem::loss(code, position, message).count(count));
                 }
             }
         }
@@ -317,10 +317,8 @@ impl Normalizer {
         profiled.finish(position, runtimes.all(), sink);
         runtimes.finish(position, sink);
         let (short_rows, at) = self.short_rows.total();
-        if short_rows > 0 {
-            let message = "rows of bulk events are missing: the payload is shorter than its count says";
-            sink.problem(&Problem::new(Severity::DataLoss, "short_bulk_event", at, message).count(short_rows));
-        }
+        let message = "rows of bulk events are missing: the payload is shorter than its count says";
+        sink.problems(Problem::loss("short_bulk_event", at, message), short_rows);
         let collections = profiled.collections();
         callsites.report(position, sink);
         let (nodes, places, allocated) = std::mem::take(callsites).finish();
@@ -365,7 +363,7 @@ mod tests {
     use tracequet_trace::catalog::{self, EventLayout};
 
     fn layouts(provider: &str) -> Option<&'static [EventLayout]> {
-        catalog::provider(provider).map(|parsed| parsed.as_ref().unwrap().layouts())
+        catalog::provider(provider).map(|parsed| parsed.as_ref().unwrap().events.as_slice())
     }
 
     #[test]

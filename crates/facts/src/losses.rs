@@ -60,10 +60,7 @@ impl Normalizer {
     pub(super) fn no_more_gaps(&mut self, position: u64, sink: &mut impl FactSink) {
         self.release(i64::MAX, sink);
         self.pairs.are_late = false;
-        if self.pairs.late_gaps > 0 {
-            let message = "gaps showed after pairs of their time were handed on; touches_gap of these may be wrong";
-            let problem = Problem::new(Severity::DataLoss, "late_gap", position, message);
-            sink.problem(&problem.count(self.pairs.late_gaps));
-        }
+        let message = "gaps showed after pairs of their time were handed on; touches_gap of these may be wrong";
+        sink.problems(Problem::loss("late_gap", position, message), self.pairs.late_gaps);
     }
 }

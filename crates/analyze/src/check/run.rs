@@ -91,7 +91,7 @@ impl Run {
         let all: Vec<&Metric> = self.metrics.iter().filter(is_of_family).collect();
         let least = all.iter().filter_map(|metric| metric.value).min_by(f64::total_cmp);
         Ok(match (least, all.first().and_then(|metric| metric.missing)) {
-            (Some(_), _) if all.len() < definition.most() => Figure::Is(0.0),
+            (Some(_), _) if all.len() < definition.most => Figure::Is(0.0),
             (Some(least), _) => Figure::UpTo(least),
             (None, Some(Missing::Empty)) => Figure::Is(0.0),
             (None, missing) => Figure::Missing(missing),

@@ -140,7 +140,7 @@ impl SpilledCollections {
 
     /// Takes facts of collections and their ranges. Beyond the memory, and where the file fails, all are dropped.
     pub fn fact(&mut self, fact: &Fact<'_>) {
-        if self.allowance.is_spent() {
+        if self.allowance.is_spent {
             return;
         }
         match fact {
@@ -201,7 +201,7 @@ impl SpilledCollections {
 
     /// Whether they were too many.
     pub(crate) fn is_refused(&self) -> bool {
-        self.allowance.is_spent()
+        self.allowance.is_spent
     }
 
     /// All of them in the order of their starts, without bounds and ranges.

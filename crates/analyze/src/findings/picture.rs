@@ -112,7 +112,7 @@ pub(super) struct Process {
     /// Samples of the runtime from the first minute, as stretches.
     pub(super) stretches: Stretches,
     /// Whether the runtime took a sample, and not a kernel.
-    is_sampled_by_runtime: bool,
+    pub(super) is_sampled_by_runtime: bool,
     /// Sums of the counters of the thread pool.
     pub(super) queue: QueueCounters,
     /// By the number of the name.
@@ -599,11 +599,6 @@ impl Process {
         {
             *count += 1;
         }
-    }
-
-    /// Whether the runtime's sampler took samples, and not a kernel.
-    pub(super) fn is_sampled_by_runtime(&self) -> bool {
-        self.is_sampled_by_runtime
     }
 
     /// Samples of the thread that has most: how often the runtime looked.

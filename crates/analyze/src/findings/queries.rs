@@ -118,7 +118,7 @@ impl Queries {
                 }
                 Belongs::Inside => {}
                 // No request sent this, where requests are known: a loop in the background sends one for each of its items.
-                Belongs::Unknown if work.has_requests() => {}
+                Belongs::Unknown if work.has_requests => {}
                 Belongs::Unknown => alone.push(sent),
             }
         }

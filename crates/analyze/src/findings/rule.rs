@@ -284,7 +284,7 @@ impl Look<'_> {
 
     /// Threads for which this number of samples stands, on average.
     pub(super) fn threads(&self, samples: f64) -> f64 {
-        match self.process.is_sampled_by_runtime() {
+        match self.process.is_sampled_by_runtime {
             true => samples / (self.process.rounds() as f64).max(1.0),
             false => samples * self.picture.sampling_ns as f64 / (self.recording_ns() as f64).max(1.0),
         }

@@ -81,11 +81,6 @@ impl Life {
         }
     }
 
-    /// Whether it was in generation 2, or among large or pinned objects.
-    pub fn was_old(&self) -> bool {
-        self.highest_generation.is_some_and(|generation| (2..=4).contains(&generation))
-    }
-
     /// Whether it was promoted to generation 2.
     pub fn was_promoted(&self) -> bool {
         self.highest_generation == Some(2)

@@ -171,7 +171,7 @@ pub struct Growth {
 
 /// The change of the bytes of a group between two times, as samples stand for them. `after` is `before`, less `gone`
 /// and `lost`, and `new`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct GrowthRow {
     /// Type and method.
     pub group: Group,
@@ -190,28 +190,16 @@ pub struct GrowthRow {
 impl GrowthRow {
     /// Bytes alive at the second time that are more than at the first.
     pub fn growth(&self) -> i64 {
-        grown(self.before, self.after)
+        let growth = i128::from(self.after) - i128::from(self.before);
+        i64::try_from(growth).unwrap_or(if self.after > self.before { i64::MAX } else { i64::MIN })
     }
-}
-
-fn grown(before: u64, after: u64) -> i64 {
-    i64::try_from(i128::from(after) - i128::from(before)).unwrap_or(if after > before { i64::MAX } else { i64::MIN })
-}
-
-#[derive(Default)]
-struct Changed {
-    before: u64,
-    after: u64,
-    new: u64,
-    gone: u64,
-    lost: u64,
 }
 
 /// The change of what is alive from a time to a later one, in nanoseconds since the recording began. Takes the types
 /// that `takes` says.
 pub fn growth(recording: &Recording<'_>, by: By, [from, to]: [i64; 2], takes: impl Fn(&str) -> bool) -> Result<Growth> {
     let (starts, full) = Starts::read(recording)?;
-    let mut groups: Groups<'_, Changed> = Groups::new(recording, by)?;
+    let mut groups: Groups<'_, GrowthRow> = Groups::new(recording, by)?;
     lifetimes(recording, |lifetime| {
         let states = [starts.state(lifetime, from), starts.state(lifetime, to)];
         if !states.contains(&State::Alive) {
@@ -234,15 +222,7 @@ pub fn growth(recording: &Recording<'_>, by: By, [from, to]: [i64; 2], takes: im
         }
         Ok(())
     })?;
-    let row = |(group, Changed { before, after, new, gone, lost }): (Group, Changed)| GrowthRow {
-        group,
-        before,
-        after,
-        new,
-        gone,
-        lost,
-    };
-    let order = |changed: &Changed| (grown(changed.before, changed.after), changed.after);
-    let rows = groups.finish(order).into_iter().map(row).collect();
+    let rows = groups.finish(|row| (row.growth(), row.after)).into_iter();
+    let rows = rows.map(|(group, row)| GrowthRow { group, ..row }).collect();
     Ok(Growth { rows, last_full: [last(&full, from), last(&full, to)] })
 }

@@ -46,7 +46,8 @@ pub struct Definition {
     pub(super) frame: Option<OfFrame>,
     /// Figures of one metric with `by` or `frame`.
     #[serde(default = "twenty")]
-    pub(super) most: usize,
+    /// Figures of it that a recording has, at most.
+    pub(crate) most: usize,
     /// The column that says where the largest value is.
     pub(super) worst: Option<String>,
     /// Whether runs repeat it exactly.
@@ -342,11 +343,6 @@ impl Definition {
     /// Whether it is the time that something took in the whole recording.
     pub(crate) fn is_sum_of_time(&self) -> bool {
         self.unit == "ns" && self.take == Take::Sum
-    }
-
-    /// Figures of it that a recording has, at most.
-    pub(crate) fn most(&self) -> usize {
-        self.most
     }
 
     /// Whether a difference of figures that were made of this kind of rows proves anything, however many runs show it.

@@ -277,7 +277,7 @@ mod tests {
         let mut compared = 0;
         for event in &after(&[]).events {
             let Some(provider) = tracequet_trace::catalog::provider(event.provider) else { continue };
-            let layouts = provider.as_ref().unwrap().layouts();
+            let layouts = &provider.as_ref().unwrap().events;
             let newest = layouts.iter().rfind(|layout| layout.name == event.name).expect(event.name);
             let own = (event.wanted.id, event.wanted.keywords, event.wanted.level);
             assert_eq!(own, (Some(u64::from(newest.id)), newest.keywords, newest.level), "{}", event.name);

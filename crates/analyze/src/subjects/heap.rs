@@ -64,9 +64,4 @@ impl Bytes {
             *sum = bytes.into_iter().fold(*sum, u64::saturating_add);
         }
     }
-
-    /// The part of the heap that is free at the end.
-    pub fn free_share(&self) -> f64 {
-        if self.after == 0 { 0.0 } else { self.free_after as f64 / self.after as f64 }
-    }
 }

@@ -89,7 +89,7 @@ fn recording(
     let input = InputSummary { trace_id: key.to_owned(), ..summary };
     let before = entries::unfinished_entry(request, key, name, &tables);
     put_empty()?;
-    directory.finish(key, parts.into_whole(), &before, &entries::entry(request, &input, &tables, None))?;
+    directory.finish(key, parts.whole, &before, &entries::entry(request, &input, &tables, None))?;
     Ok((input, tables))
 }
 

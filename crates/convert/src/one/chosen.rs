@@ -73,7 +73,7 @@ impl Chosen {
             if self.is_alone && is_mistake {
                 return Err(Error::Usage(format!("{}: {message}", path.display())));
             }
-            notes.push(Problem::new(Severity::Info, code, 0, message));
+            notes.push(Problem::info(code, 0, message));
             Ok(())
         };
         let is_known = |provider: &str| catalog::provider_names().any(|known| known.eq_ignore_ascii_case(provider));

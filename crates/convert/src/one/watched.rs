@@ -103,7 +103,6 @@ impl<V: EventVisitor> EventVisitor for Watched<'_, V> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tracequet_trace::error::Severity;
 
     #[derive(Default)]
     struct Calls(Vec<&'static str>);
@@ -151,7 +150,7 @@ mod tests {
         watched.gap(None, 5, 6);
         watched.losses_known();
         watched.stacks_forgotten();
-        watched.problem(Problem::new(Severity::Info, "a", 0, "b"));
+        watched.problem(Problem::info("a", 0, "b"));
         watched.progress(7);
         let expected = ["events_lost", "gap", "losses_known", "stacks_forgotten", "problem", "progress"];
         assert_eq!((calls.0.as_slice(), looked.get()), (&expected[..], 1));

@@ -83,14 +83,6 @@ impl<'b> Column<'b> {
         }
     }
 
-    /// All values at once, of a column of 32-bit numbers without nulls.
-    pub fn u32s(&self) -> Option<&'b [u32]> {
-        match self.0 {
-            Kind::U32(array) if array.null_count() == 0 => Some(array.values()),
-            _ => None,
-        }
-    }
-
     /// All values at once, of a column of 64-bit numbers without nulls; of signed ones their bits
     /// (`--address-type int64`).
     pub fn u64s(&self) -> Option<&'b [u64]> {

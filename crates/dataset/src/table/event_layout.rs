@@ -56,7 +56,7 @@ impl Mapping {
         let is_sized = matches!(&self.info.decoding, Decoding::Catalogue { sized, .. } if !sized.is_empty());
         let rows = self.rows.as_ref().filter(|_| !is_sized);
         match rows.filter(|rows| rows.fit(payload, self.plan.fields.len()).is_exact()) {
-            Some(rows) => (payload.get(..rows.head()).unwrap_or(payload), true),
+            Some(rows) => (payload.get(..rows.head).unwrap_or(payload), true),
             None => (payload, false),
         }
     }

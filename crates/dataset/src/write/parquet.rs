@@ -134,7 +134,7 @@ impl ParquetTable {
     ) -> Result<()> {
         let worker = least(loads);
         if let Some(load) = loads.get_mut(worker) {
-            *load += ticket.bytes();
+            *load += ticket.bytes;
         }
         let (factory, output, path, group) = (self.factory.clone(), self.output.clone(), self.path.clone(), self.ended);
         self.ended += 1;

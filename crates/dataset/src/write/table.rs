@@ -159,8 +159,8 @@ impl Table {
             self.group.last = Some(span.last);
         } else {
             self.group.waiting.push(batch, sizes, span);
-            if self.group.waiting.bytes() >= WAITING_BYTES {
-                let ticket = workers.admit(self.group.waiting.bytes());
+            if self.group.waiting.bytes >= WAITING_BYTES {
+                let ticket = workers.admit(self.group.waiting.bytes);
                 let parquet = self.output.parquet(&self.spec, || self.group.waiting.first_rows())?;
                 let (batches, last) = self.group.waiting.take(&self.order).map_err(refused(&self.spec))?;
                 for (batch, sizes) in batches {
@@ -178,7 +178,7 @@ impl Table {
     /// Bytes that the current row group holds.
     pub(super) fn held(&self) -> usize {
         match self.group.last {
-            None => self.group.waiting.bytes(),
+            None => self.group.waiting.bytes,
             Some(_) => self.group.bytes + self.encoder_bytes,
         }
     }
@@ -193,7 +193,7 @@ impl Table {
         if last.is_some() {
             return parquet.cut(workers);
         }
-        let ticket = workers.admit(waiting.bytes());
+        let ticket = workers.admit(waiting.bytes);
         let (batches, _) = waiting.take(&self.order).map_err(refused(&self.spec))?;
         parquet.whole(workers, loads, batches.into_iter().map(|(batch, _)| batch).collect(), ticket)
     }

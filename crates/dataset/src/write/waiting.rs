@@ -16,7 +16,8 @@ const COLUMN_BYTES: usize = 256;
 #[derive(Debug)]
 pub(super) struct Waiting {
     batches: Vec<Batch>,
-    bytes: usize,
+    /// Bytes that they take.
+    pub(super) bytes: usize,
     last: Key,
     sorted: bool,
 }
@@ -40,11 +41,6 @@ impl Waiting {
         }
         self.bytes += sizes.iter().map(|size| size + COLUMN_BYTES).sum::<usize>();
         self.batches.push((batch, sizes));
-    }
-
-    /// Bytes that they take.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
     }
 
     /// The first rows of the columns of their table, which has others, too.

@@ -62,7 +62,8 @@ struct Budget {
 /// A share of the bytes that may be in flight. All jobs of one batch hold it; the last to end gives it back.
 #[derive(Debug)]
 pub(super) struct Ticket {
-    bytes: usize,
+    /// The number of bytes that it is for.
+    pub(super) bytes: usize,
     budget: Arc<Budget>,
 }
 
@@ -197,12 +198,7 @@ impl Drop for Workers {
     }
 }
 
-impl Ticket {
-    /// The number of bytes that it is for.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
+impl Ticket {}
 
 impl Drop for Ticket {
     fn drop(&mut self) {

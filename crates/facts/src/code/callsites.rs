@@ -284,9 +284,7 @@ impl Callsites {
         for (code, message, count) in
             [("deep_stacks", deep, self.cut), ("code_changes_not_followed", changed, self.not_followed)]
         {
-            if count > 0 {
-                sink.problem(&Problem::new(Severity::DataLoss, code, position, message).count(count));
-            }
+            sink.problems(Problem::loss(code, position, message), count);
         }
     }
 

@@ -109,7 +109,7 @@ pub fn resolve(
         cut: 0,
         written: String::new(),
     };
-    let mut lost = nodes.lost();
+    let mut lost = nodes.lost;
     let mut base = 0;
     loop {
         match nodes.next_part() {
@@ -121,25 +121,17 @@ pub fn resolve(
             Err(_) => lost += 1,
         }
     }
-    if lost > 0 {
-        let message = "call stacks are lost: the temporary file could not be written or read";
-        sink.problem(&Problem::new(Severity::DataLoss, "lost_callsites", position, message).count(lost));
-    }
-    if frames.cut > 0 {
-        let message = "frames have names of more than 4 KB, of which the beginning is kept";
-        sink.problem(&Problem::new(Severity::Info, "long_frame_names", position, message).count(frames.cut));
-    }
-    if known.il_maps.lost() > 0 {
-        let message = "too many maps from native code to IL; frames of the other methods have no IL offset, and the first line of their method";
-        sink.problem(
-            &Problem::new(Severity::DataLoss, "too_many_il_maps", position, message).count(known.il_maps.lost()),
-        );
-    }
+    let message = "call stacks are lost: the temporary file could not be written or read";
+    sink.problems(Problem::loss("lost_callsites", position, message), lost);
+    let message = "frames have names of more than 4 KB, of which the beginning is kept";
+    sink.problems(Problem::info("long_frame_names", position, message), frames.cut);
+    let message = "too many maps from native code to IL; frames of the other methods have no IL offset, and the first line of their method";
+    sink.problems(Problem::loss("too_many_il_maps", position, message), known.il_maps.lost);
     let FrameCounts { frames: all, named, .. } = frames.counts;
     if named < all {
         let message =
             format!("{} of {all} frames of call stacks have no name: {}", all - named, reason(&frames, known));
-        sink.problem(&Problem::new(Severity::Info, UNNAMED_FRAMES, position, message).count(all - named));
+        sink.problem(&Problem::info(UNNAMED_FRAMES, position, message).count(all - named));
     }
     let with_line = frames.lines.map_or(0, |lines| lines.finish(position, sink));
     FrameCounts { with_line, ..frames.counts }
@@ -162,13 +154,13 @@ fn aot_images(modules: &ManagedModules) -> Vec<AotImage<'_>> {
 /// Why frames have no name.
 fn reason(frames: &Frames<'_>, known: Known<'_>) -> String {
     let FrameCounts { in_modules, .. } = frames.counts;
-    if known.methods.lost() > 0 {
-        return format!("there are {} methods too many to remember", known.methods.lost());
+    if known.methods.lost > 0 {
+        return format!("there are {} methods too many to remember", known.methods.lost);
     }
     if !frames.maps.aot_images.is_empty() && in_modules > 0 {
         return format!("{in_modules} are native code; that of NativeAOT has names by the symbols of the program");
     }
-    match (known.methods.has_rundown(), in_modules > 0) {
+    match (known.methods.has_rundown, in_modules > 0) {
         (false, false) => "the recording has no rundown, which lists the methods".to_owned(),
         (false, true) => format!("{in_modules} are native code without symbols; the recording has no rundown"),
         (true, false) => {
@@ -509,11 +501,11 @@ impl Maps<'_> {
             text.extend([part(file_name(&mapping.path)), "!", symbol.map_or("?", |(_, name)| part(name))]);
             let from = match symbol {
                 Some((start, _)) => start,
-                None => mapping.start().wrapping_sub(mapping.file_offset),
+                None => mapping.start.wrapping_sub(mapping.file_offset),
             };
             let offset_bytes = address.wrapping_sub(from);
             let is_named = symbol.is_some();
-            return Frame { kind, module_id: mapping.start(), offset_bytes, name: text, is_named, ..row };
+            return Frame { kind, module_id: mapping.start, offset_bytes, name: text, is_named, ..row };
         }
         if let Some((at, is_of_kernel)) = self.module(node, process)
             && let Some((base, path)) = self.known.modules.module(at)
@@ -547,7 +539,7 @@ impl Maps<'_> {
         let mapping = self.mappings.find(process, node.address, node.first_ns);
         if let Some(mapping) = mapping.and_then(|at| known.mappings.mapping(at)) {
             let key = NativeKey::BuildId(known.mappings.build_id(mapping)?);
-            let offset = node.address.checked_sub(mapping.start())?.checked_add(mapping.file_offset)?;
+            let offset = node.address.checked_sub(mapping.start)?.checked_add(mapping.file_offset)?;
             return Some((NativeModule { path: &mapping.path, key }, offset));
         }
         let Some((at, _)) = self.module(node, process) else {

@@ -33,7 +33,7 @@ pub struct IlMaps {
     /// Native offset and IL offset, by native offset within a map.
     entries: Vec<(u32, u32)>,
     /// Maps that did not fit.
-    lost: u64,
+    pub lost: u64,
 }
 
 impl IlMaps {
@@ -55,11 +55,6 @@ impl IlMaps {
             PROLOG => Some(0),
             il => Some(il),
         }
-    }
-
-    /// The number of maps that did not fit.
-    pub fn lost(&self) -> u64 {
-        self.lost
     }
 }
 

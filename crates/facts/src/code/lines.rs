@@ -104,13 +104,13 @@ impl<'k> Lines<'k> {
         }
         if !message.is_empty() {
             let count = frames - found + by_method;
-            sink.problem(&Problem::new(Severity::Info, "frames_without_line", position, message).count(count));
+            sink.problem(&Problem::info("frames_without_line", position, message).count(count));
         }
         let too_large: Vec<&str> = symbols.too_large().collect();
         if !too_large.is_empty() {
             let message = format!("symbols of more than 128 MB are not read: {}", too_large.join(", "));
             let count = too_large.len() as u64;
-            sink.problem(&Problem::new(Severity::Info, "large_symbols", position, message).count(count));
+            sink.problem(&Problem::info("large_symbols", position, message).count(count));
         }
         found + native
     }

@@ -25,20 +25,14 @@ pub enum MappingsAction {
 #[derive(Debug)]
 pub struct Mapping {
     process: ProcessKey,
-    start: u64,
+    /// Address of the first byte.
+    pub start: u64,
     end: u64,
     /// Where in the file the part begins.
     pub file_offset: u64,
     /// The file.
     pub path: String,
     metadata_id: u64,
-}
-
-impl Mapping {
-    /// Address of the first byte.
-    pub fn start(&self) -> u64 {
-        self.start
-    }
 }
 
 /// Bytes of metadata that are read, and of a text in them: each may be repeated in a row for each mapping.

@@ -66,9 +66,9 @@ pub struct Methods {
     code: Vec<Code>,
     text: String,
     /// Methods whose code is not remembered.
-    lost: u64,
+    pub lost: u64,
     /// Whether there was a rundown.
-    has_rundown: bool,
+    pub has_rundown: bool,
 }
 
 impl Methods {
@@ -136,16 +136,6 @@ impl Methods {
             *versions.entry((code.process, code.method_id, code.version_id)).or_insert(0) += 1;
         }
         versions
-    }
-
-    /// Methods whose code is not remembered, so that frames lack its name.
-    pub fn lost(&self) -> u64 {
-        self.lost
-    }
-
-    /// Whether the recording lists methods that were there at its start or its end.
-    pub fn has_rundown(&self) -> bool {
-        self.has_rundown
     }
 }
 
@@ -305,7 +295,7 @@ mod tests {
         load(&mut methods, 0x1000);
         assert_eq!(methods.code(0).map(|(_, texts)| texts), Some(["N", "Run", "void ()"]), "64 MB of names");
         load(&mut methods, 0x2000);
-        assert_eq!((methods.code.len(), methods.lost()), (1, 1));
+        assert_eq!((methods.code.len(), methods.lost), (1, 1));
 
         let mut methods = Methods::default();
         let code = || Code {
@@ -324,6 +314,6 @@ mod tests {
         methods.code.extend((1..1 << 19).map(|_| code()));
         load(&mut methods, 0x1000);
         load(&mut methods, 0x2000);
-        assert_eq!((methods.code.len(), methods.lost()), (1 << 19, 1));
+        assert_eq!((methods.code.len(), methods.lost), (1 << 19, 1));
     }
 }

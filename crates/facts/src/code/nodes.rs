@@ -39,7 +39,7 @@ pub struct Nodes {
     /// Parts that the file could not take.
     in_memory: VecDeque<Vec<Node>>,
     /// Nodes that are in neither.
-    lost: u64,
+    pub lost: u64,
     count: u32,
     parts_read: usize,
 }
@@ -59,11 +59,6 @@ impl Nodes {
     /// Nodes in the part that is collected.
     pub fn len(&self) -> usize {
         self.part.len()
-    }
-
-    /// Nodes that are lost because there was room in neither file nor memory.
-    pub fn lost(&self) -> u64 {
-        self.lost
     }
 
     /// Ends a part: later nodes do not refer to its own.
@@ -158,6 +153,6 @@ mod tests {
             assert_eq!(nodes.next_part().unwrap().unwrap(), part);
         }
         assert_eq!(nodes.next_part().unwrap(), None);
-        assert_eq!(nodes.lost(), 0);
+        assert_eq!(nodes.lost, 0);
     }
 }

@@ -70,8 +70,10 @@ pub struct CallbackGcTracker {
     pub last_id: GcId,
     /// Facts that the runtime's own events have, too.
     pub(super) shared: Shared,
-    all: Tracked<OpenCollection>,
-    waiting: Option<Vec<u64>>,
+    /// Those that are not reported yet, and the pauses around them.
+    pub(crate) all: Tracked<OpenCollection>,
+    /// Objects that wait for their finalizers after the collection that was closed last, sorted.
+    pub waiting: Option<Vec<u64>>,
     /// Collections whose end never came.
     pub abandoned: u64,
     /// Collections that were running when the recording ended.
@@ -98,16 +100,11 @@ impl CallbackGcTracker {
         self.all.open.last().is_some_and(|top| top.started && top.provisional_end.is_none())
     }
 
-    /// Objects that wait for their finalizers after the collection that was closed last, sorted.
-    pub fn take_waiting(&mut self) -> Option<Vec<u64>> {
-        self.waiting.take()
-    }
-
     fn new_open(&mut self, start_ts_ns: i64) -> OpenCollection {
         self.last_id += 1;
         let row = self.all.new_row(self.last_id, start_ts_ns);
         let mut open = OpenCollection { row, joined: self.shared.starts_joined, ..OpenCollection::default() };
-        open.ranges.set_tagged();
+        open.ranges.tagged = true;
         open
     }
 
@@ -247,7 +244,7 @@ impl CallbackGcTracker {
         }
         now.sort_unstable();
         self.waiting = Some(now);
-        let anomalies = closed.ranges.anomalies();
+        let anomalies = closed.ranges.anomalies;
         self.anomalies.overlapping += anomalies.overlapping;
         self.anomalies.empty += anomalies.empty;
         self.anomalies.survived_and_moved += anomalies.survived_and_moved;
@@ -259,21 +256,6 @@ impl CallbackGcTracker {
             return self.shared.closed.push(closed.row);
         }
         self.all.closed.push(closed.row);
-    }
-
-    /// Rows of a record were lost: what is open may lack something.
-    pub fn rows_lost(&mut self) {
-        self.all.rows_lost();
-    }
-
-    /// Records were lost.
-    pub fn records_lost(&mut self) {
-        self.all.events_lost(None);
-    }
-
-    /// Pauses that were not remembered, because too many were open.
-    pub fn pauses_dropped(&self) -> u64 {
-        self.all.pauses.dropped
     }
 
     /// The innermost collection stays without an end: it is lost, or (`false`) the recording ends before it.
@@ -325,16 +307,6 @@ impl CallbackGcTracker {
         self.report(sink);
     }
 
-    /// RuntimeSuspendFinished.
-    pub fn suspend_finished(&mut self, ts_ns: i64, thread: u32) {
-        self.all.pauses.stopped(thread, ts_ns);
-    }
-
-    /// RuntimeSuspendAborted.
-    pub fn suspend_aborted(&mut self, thread: u32) {
-        self.all.pauses.abort(thread);
-    }
-
     /// RuntimeResumeStarted: what has no start has, by now, no end either.
     pub fn resume_started(&mut self, ts_ns: i64, sink: &mut impl FactSink) {
         while self.all.open.last().is_some_and(|top| !top.started) {
@@ -345,11 +317,6 @@ impl CallbackGcTracker {
             }
         }
         self.all.open.iter_mut().for_each(|open| open.resumed = true);
-    }
-
-    /// RuntimeResumeFinished.
-    pub fn resume_finished(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
-        self.all.resumed(thread, ts_ns, sink);
     }
 
     /// Hands on collections that are over, as far as no older one is open, nor the pause of an older one.
@@ -417,7 +384,7 @@ mod tests {
             tracker.start(Some(0), None, *start_ns, &mut sink);
             tracker.finished(*end_ns, Vec::new(), &mut sink);
             if nth == 0 {
-                tracker.records_lost();
+                tracker.all.events_lost(None);
             }
         }
         tracker.finish(false, &mut sink);

@@ -97,7 +97,7 @@ impl CallbackRanges {
     fn leave_out(&mut self, rows: u64, collections: &mut CallbackGcTracker) {
         if rows > 0 {
             self.bad_lengths += rows;
-            collections.rows_lost();
+            collections.all.rows_lost();
         }
     }
 
@@ -105,17 +105,14 @@ impl CallbackRanges {
         self.contradictions += 1;
         if self.contradictions <= 100 {
             let message = "a callback and the second version of it, called just before, disagree: the second counts";
-            let problem = Problem::new(Severity::Error, "v1_contradicts_v2", call.offset, message);
-            sink.problem(&problem.thread(call.thread_id));
+            sink.problem(&Problem::error("v1_contradicts_v2", call.offset, message).thread(call.thread_id));
         }
     }
 
     /// The end of the recording.
     pub fn finish(&self, position: u64, sink: &mut impl FactSink) {
         let mut report = |severity, code, count: u64, message: &str| {
-            if count > 0 {
-                sink.problem(&Problem::new(severity, code, position, message).count(count));
-            }
+            sink.problems(Problem::new(severity, code, position, message), count);
         };
         report(Severity::Error, "bad_length", self.bad_lengths, "ranges with impossible lengths were left out");
         let message = "ranges where no object can begin or end";

@@ -100,8 +100,8 @@ fn event(action: CollectionsAction, input: &Input<'_>, runtime: &mut Runtime<'_>
             let reason = input.name_of("GCSuspendEEReasonMap", "Reason");
             collections.suspend_begin(reason, ts_ns, thread, sink);
         }
-        CollectionsAction::SuspendEnd => collections.suspend_end(ts_ns, thread),
-        CollectionsAction::RestartEnd => collections.restart_end(ts_ns, thread, sink),
+        CollectionsAction::SuspendEnd => collections.all.pauses.stopped(thread, ts_ns),
+        CollectionsAction::RestartEnd => collections.all.resumed(thread, ts_ns, sink),
         CollectionsAction::Work => {}
         CollectionsAction::WalkBegin => {
             collections.walk_begins(fields.small("Count").unwrap_or_default(), ts_ns, last_gc_id);

@@ -41,7 +41,8 @@ impl OpenGc for OpenCollection {
 pub struct EventGcTracker {
     pub(super) process: ProcessKey,
     clr_instance_id: u16,
-    all: Tracked<OpenCollection>,
+    /// Those that are not reported yet, and the pauses around them.
+    pub(super) all: Tracked<OpenCollection>,
     last_ended: Option<GcId>,
     /// The collection that summaries are of until threads are suspended again or another one starts: later ones are of
     /// another.
@@ -112,11 +113,6 @@ impl EventGcTracker {
         self.trigger = None;
         self.sizes.forget();
         self.all.events_lost(thread);
-    }
-
-    /// Pauses that were not remembered, because too many were open.
-    pub fn pauses_dropped(&self) -> u64 {
-        self.all.pauses.dropped
     }
 
     /// Whether this is the state of that runtime.
@@ -230,7 +226,7 @@ impl EventGcTracker {
             closed.row.touches_gap = true;
             self.failed = Some(e);
         }
-        self.bounds_left_out += closed.ranges.anomalies().bounds_left_out;
+        self.bounds_left_out += closed.ranges.anomalies.bounds_left_out;
         self.spare = Some(closed.ranges);
         self.all.closed.push(closed.row);
     }
@@ -339,16 +335,6 @@ impl EventGcTracker {
         self.trigger.take_if(|(_, is_used)| *is_used);
         let gc_id = self.all.open.last().filter(|_| is_for_gc(reason)).map_or(0, |o| o.row.gc_id);
         self.all.suspended(thread, reason, gc_id, ts_ns);
-    }
-
-    /// All threads are stopped.
-    pub fn suspend_end(&mut self, ts_ns: i64, thread: u32) {
-        self.all.pauses.stopped(thread, ts_ns);
-    }
-
-    /// All threads run again.
-    pub fn restart_end(&mut self, ts_ns: i64, thread: u32, sink: &mut impl FactSink) {
-        self.all.resumed(thread, ts_ns, sink);
     }
 
     fn report(&mut self, sink: &mut impl FactSink) {

@@ -93,10 +93,8 @@ impl Tracker for HeapWalks {
             walk.report_failure(position, sink);
             lost = lost.saturating_add(walk.lost_references);
         }
-        if lost > 0 {
-            let message = "references of heap objects could not be attributed: a part of the walk is missing";
-            sink.problem(&Problem::new(Severity::DataLoss, "lost_references", position, message).count(lost));
-        }
+        let message = "references of heap objects could not be attributed: a part of the walk is missing";
+        sink.problems(Problem::loss("lost_references", position, message), lost);
     }
 }
 
@@ -273,7 +271,7 @@ impl Walk {
     fn report_failure(&mut self, offset: u64, sink: &mut impl FactSink) {
         if let Some(error) = self.failed.take() {
             let message = format!("references are missing, the temporary file failed: {error}");
-            sink.problem(&Problem::new(Severity::DataLoss, "spill_failed", offset, message));
+            sink.problem(&Problem::loss("spill_failed", offset, message));
         }
     }
 

@@ -254,7 +254,7 @@ impl State {
                 if collections.is_collecting() {
                     collections.end(NO_NUMBER, None, end_ns, last_gc_id, sink);
                 }
-                collections.restart_end(end_ns, thread, sink);
+                collections.all.resumed(thread, end_ns, sink);
                 (self.stopping_ns, self.resumed_ns, self.is_dump) = (None, None, false);
             }
             _ => {}

@@ -191,9 +191,7 @@ impl Profiled {
             profiler.calls.end(position, sink);
         }
         let mut report = |code, count: u64, message: &str| {
-            if count > 0 {
-                sink.problem(&Problem::new(Severity::DataLoss, code, self.last_offset, message).count(count));
-            }
+            sink.problems(Problem::loss(code, self.last_offset, message), count);
         };
         let message = "collections are missing: gap in the profiler's GC numbers";
         report("lost_collections", self.missing_collections, message);

@@ -4,7 +4,7 @@
 //! the runtime's own events the generation of a range stays unknown. Facts: `ETWClrProfiler.man` and
 //! `CorProfilerTracer.cpp` of PerfView. What becomes of the calls is in [`super::profiled`].
 
-use tracequet_trace::error::{Problem, Severity};
+use tracequet_trace::error::Problem;
 use tracequet_trace::event::rows::Rows;
 use tracequet_trace::reader::Layout;
 use tracequet_trace::reader::callback::format::NOT_ASKED;
@@ -132,7 +132,7 @@ pub fn translate<'a>(event: ProfilerEvent, input: &Input<'a>, scratch: &'a mut S
         ProfilerEvent::Error => {
             let (process_id, what, code) = (input.process_id(), input.text("Message"), number("ErrorCode"));
             let message = format!("the profiler of process {process_id} says: {what} ({code:#010x})");
-            let problem = Problem::new(Severity::DataLoss, "profiler_error", input.offset(), message);
+            let problem = Problem::loss("profiler_error", input.offset(), message);
             return Translated::Problem(problem.thread(input.thread_id()));
         }
         ProfilerEvent::Shutdown => return Translated::Shutdown,

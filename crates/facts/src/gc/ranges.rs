@@ -24,10 +24,11 @@ pub struct Ranges {
     moved_batch: Vec<GcMovedRange>,
     failed: Option<std::io::Error>,
     /// Lengths carry their kind (see [`tag`](super::lengths::tag)): callbacks, not events.
-    tagged: bool,
+    pub(super) tagged: bool,
     /// Where ranges of unknown length are after the collection.
     clamped: Vec<u64>,
-    anomalies: RangeAnomalies,
+    /// The contradictions in the collection that was finished last.
+    pub anomalies: RangeAnomalies,
     bounds_left_out: u64,
     /// The bounds belong to another report of the collection, which hands them on.
     pub(super) bounds_emitted: bool,
@@ -98,11 +99,6 @@ impl Ranges {
         }
     }
 
-    /// From now on lengths are made with [`tag`](super::lengths::tag).
-    pub fn set_tagged(&mut self) {
-        self.tagged = true;
-    }
-
     /// A range of unknown length is at this address after the collection.
     pub fn clamped_at(&mut self, address: u64) {
         if self.clamped.len() < MAX_CLAMPED {
@@ -113,11 +109,6 @@ impl Ranges {
     /// The number of ranges.
     pub fn count(&self) -> u64 {
         self.surviving.count() + self.moved.count()
-    }
-
-    /// The contradictions in the collection that was finished last.
-    pub fn anomalies(&self) -> RangeAnomalies {
-        self.anomalies
     }
 
     /// The collection is over: hands everything on in the order of addresses and counts it into `collection`. An error

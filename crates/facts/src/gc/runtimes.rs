@@ -72,7 +72,7 @@ impl Runtimes {
         let last_gc_id = runtime.last_gc_id;
         if let Some(error) = runtime.collections.failed.take() {
             let message = format!("ranges are missing, the temporary file failed: {error}");
-            sink.problem(&Problem::new(Severity::DataLoss, "spill_failed", input.offset(), message));
+            sink.problem(&Problem::loss("spill_failed", input.offset(), message));
         }
         profiled.numbered(input.process(), number, last_gc_id);
     }
@@ -113,12 +113,10 @@ impl Runtimes {
             abandoned += runtime.abandoned;
             running += runtime.running;
             left_out += runtime.bounds_left_out;
-            pauses += runtime.pauses_dropped();
+            pauses += runtime.all.pauses.dropped;
         }
         let mut report = |severity, code, count: u64, message: &str| {
-            if count > 0 {
-                sink.problem(&Problem::new(severity, code, position, message).count(count));
-            }
+            sink.problems(Problem::new(severity, code, position, message), count);
         };
         report(Severity::DataLoss, "too_many_bounds", left_out, super::bounds::TOO_MANY_BOUNDS);
         report(Severity::DataLoss, "too_many_pauses", pauses, super::pauses::TOO_MANY_PAUSES);

@@ -171,7 +171,7 @@ impl Tracker for LinuxSwitches {
         }
         if self.moment == Some(Moment::Out) {
             let message = "cswitch events have the time of switching out, not in as their definition says: read so";
-            sink.problem(&Problem::new(Severity::Info, "switches_by_their_beginning", position, message));
+            sink.problem(&Problem::info("switches_by_their_beginning", position, message));
         }
     }
 

@@ -90,7 +90,7 @@ impl WithoutIds {
             "Start events without an activity id are not in the table activity, the first of {name}: activity ids are recorded \
              with System.Threading.Tasks.TplEventSource:0x80"
         );
-        sink.problem(&Problem::new(Severity::Info, "starts_without_ids", *offset, message).count(self.count));
+        sink.problem(&Problem::info("starts_without_ids", *offset, message).count(self.count));
     }
 }
 

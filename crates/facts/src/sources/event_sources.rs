@@ -56,9 +56,7 @@ impl SourceFaults {
 
     /// A problem for each different report.
     pub fn problems(&self) -> impl Iterator<Item = Problem> {
-        let of = |text: &str, (count, offset): (u64, u64)| {
-            Problem::new(Severity::Info, SOURCE_FAULT, offset, text).count(count)
-        };
+        let of = |text: &str, (count, offset): (u64, u64)| Problem::info(SOURCE_FAULT, offset, text).count(count);
         let more =
             Some(of("more reports of EventSources of themselves", self.more)).filter(|problem| problem.count > 0);
         self.known.iter().map(move |(text, seen)| of(text, *seen)).chain(more)

@@ -8,7 +8,8 @@ use tracequet_dataset::write::{TableId, TableSink, TableSpec, WrittenTable};
 /// The tables of a small recording, which come into a dataset together with those of others.
 #[derive(Debug, Default)]
 pub struct HeldTables {
-    tables: Vec<HeldTable>,
+    /// The tables.
+    pub tables: Vec<HeldTable>,
     /// Tables before this one are closed.
     first_open: usize,
 }
@@ -26,11 +27,6 @@ impl HeldTables {
     /// The tables, in the order in which they were declared.
     pub fn iter(&self) -> impl Iterator<Item = &HeldTable> {
         self.tables.iter()
-    }
-
-    /// The tables, to be written elsewhere.
-    pub fn into_tables(self) -> Vec<HeldTable> {
-        self.tables
     }
 }
 

@@ -316,7 +316,7 @@ impl Lake {
             // Before anything is removed.
             self.storage.check(new)?;
             let mut replaces = false;
-            for old in new.replaced() {
+            for old in &new.replaced {
                 replaces |= self.take_away(old)?;
             }
             if let Some(hash) = keys.get(new.key()) {
@@ -354,7 +354,7 @@ impl Lake {
     /// Whether a recording would only take its own place, with the same entry: a file that cannot be read is tried at
     /// each run, and another process may have tried it, too.
     fn is_there_as_it_is(&self, new: &NewRecording) -> Result<bool> {
-        if new.replaced().is_empty() || new.replaced().iter().any(|old| old != new.key()) {
+        if new.replaced.is_empty() || new.replaced.iter().any(|old| old != new.key()) {
             return Ok(false);
         }
         let Some(Ok((_, there))) = self.storage.entry(new.key())? else { return Ok(false) };

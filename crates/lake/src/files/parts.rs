@@ -22,7 +22,8 @@ pub struct Parts<'a> {
     options: DatasetOptions,
     every: Duration,
     announce: &'a mut Announce<'a>,
-    whole: DatasetWriter,
+    /// The tables whole.
+    pub whole: DatasetWriter,
     /// The tables of `whole`, by their ids.
     specs: Vec<TableSpec>,
     /// The part that has rows and is not published yet.
@@ -68,11 +69,6 @@ impl<'a> Parts<'a> {
             published: Vec::new(),
             metadata,
         })
-    }
-
-    /// The end: gives what is to take the place of the parts.
-    pub fn into_whole(self) -> DatasetWriter {
-        self.whole
     }
 
     fn write_part(&mut self, table: TableId, batch: RecordBatch) -> Result<()> {

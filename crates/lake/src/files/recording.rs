@@ -37,7 +37,8 @@ pub struct NewRecording {
     key: String,
     hash: Option<String>,
     files: Vec<NewFile>,
-    replaced: Vec<String>,
+    /// The recordings that go when it comes.
+    pub replaced: Vec<String>,
     /// Where its entry lies until then.
     entry: PathBuf,
     staging: Arc<Staging>,
@@ -69,11 +70,6 @@ impl NewRecording {
     /// The hash of what it was made of.
     pub fn hash(&self) -> Option<&str> {
         self.hash.as_deref()
-    }
-
-    /// The recordings that go when it comes.
-    pub fn replaced(&self) -> &[String] {
-        &self.replaced
     }
 
     /// The files of its tables.

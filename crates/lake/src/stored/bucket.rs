@@ -358,7 +358,7 @@ impl Storage for Bucket {
 
     fn turn_for(&self, coming: &[NewRecording]) -> Result<Turn> {
         // Recordings that only come are put under conditions.
-        if !coming.is_empty() && coming.iter().all(|new| new.replaced().is_empty()) {
+        if !coming.is_empty() && coming.iter().all(|new| new.replaced.is_empty()) {
             return Ok(Turn::default());
         }
         let lease = Lease::take(self.store.clone(), self.key(LEASE)).map_err(|failure| failure.at(self.shown()))?;

@@ -55,7 +55,7 @@ pub(super) fn threads() -> usize {
 
 /// Puts recordings into a dataset. Those that they replace go first, if they are in packs.
 pub fn put(lake: &Lake, recordings: &[NewRecording]) -> Result<Vec<Put>> {
-    let replaced: Vec<String> = recordings.iter().flat_map(NewRecording::replaced).cloned().collect();
+    let replaced: Vec<String> = recordings.iter().flat_map(|new| new.replaced.clone()).collect();
     if !replaced.is_empty() {
         take_out(lake, &replaced, threads())?;
     }

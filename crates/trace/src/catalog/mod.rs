@@ -84,7 +84,8 @@ pub struct Provider {
     #[serde(default)]
     pub maps: Map<String, ValueMap>,
     #[serde(rename = "event")]
-    events: Vec<EventLayout>,
+    /// All layouts, in the order of ids and versions.
+    pub events: Vec<EventLayout>,
     #[serde(skip)]
     by_id: HashMap<u32, Vec<usize>>,
 }
@@ -184,11 +185,6 @@ impl EventLayout {
 }
 
 impl Provider {
-    /// All layouts, in the order of ids and versions.
-    pub fn layouts(&self) -> &[EventLayout] {
-        &self.events
-    }
-
     /// All versions of an event, in order.
     pub fn versions(&self, id: u32) -> impl Iterator<Item = &EventLayout> {
         self.by_id.get(&id).into_iter().flatten().filter_map(|i| self.events.get(*i))

@@ -52,6 +52,26 @@ impl Problem {
         Problem { severity, code, message, offset, count: 1, thread_id: 0 }
     }
 
+    /// Something that is wrong in the recording.
+    pub fn error(code: &'static str, offset: u64, message: impl Into<String>) -> Problem {
+        Problem::new(Severity::Error, code, offset, message)
+    }
+
+    /// Something that was lost.
+    pub fn loss(code: &'static str, offset: u64, message: impl Into<String>) -> Problem {
+        Problem::new(Severity::DataLoss, code, offset, message)
+    }
+
+    /// Something that is worth to know.
+    pub fn info(code: &'static str, offset: u64, message: impl Into<String>) -> Problem {
+        Problem::new(Severity::Info, code, offset, message)
+    }
+
+    /// The problem as often as it was counted; nothing where that is never.
+    pub fn counted(self, count: u64) -> Option<Problem> {
+        (count > 0).then(|| self.count(count))
+    }
+
     /// Sets the count.
     pub fn count(mut self, count: u64) -> Problem {
         self.count = count;

@@ -187,7 +187,7 @@ mod tests {
     fn every_layout_of_the_catalogue_compiles_for_both_pointer_sizes() {
         for name in catalog::provider_names() {
             let provider = catalog::provider(name).unwrap().as_ref().unwrap();
-            for event in provider.layouts() {
+            for event in &provider.events {
                 for pointer_size in [4, 8] {
                     let plan = event.plan(pointer_size);
                     assert!(plan.is_ok(), "{name} {} v{}: {plan:?}", event.id, event.version);

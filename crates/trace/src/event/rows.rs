@@ -7,7 +7,8 @@ use super::plan::{Count, Node, Plan};
 /// Where the rows of one kind of bulk event lie and what they hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowLayout {
-    head: usize,
+    /// Bytes before the rows.
+    pub head: usize,
     count_at: usize,
     count_width: usize,
     /// Bytes of a row.
@@ -82,11 +83,6 @@ impl RowLayout {
             head += width;
         }
         None
-    }
-
-    /// Bytes before the rows.
-    pub fn head(&self) -> usize {
-        self.head
     }
 
     /// The fit of a payload: short of rows, or with bytes behind the last one. `list` is the index of the rows' field.

@@ -1,7 +1,7 @@
 //! The budget for text that is kept until the end of a recording.
 
 use super::{EtwLayout, EventType, Field, FieldType, Layout};
-use crate::error::{Problem, Severity};
+use crate::error::Problem;
 
 /// Bytes of names and descriptions of processes, threads and kinds of events that are kept of one recording. Each is
 /// copied a few times on its way to the tables, so that this is some hundred megabytes. The largest real recording has
@@ -49,8 +49,7 @@ impl TextBudget {
 
     /// The problem to report when something did not fit.
     pub fn exceeded(&self, what: &str, offset: u64) -> Problem {
-        let message = format!("more than {MAX_TEXT} bytes of names of {what}");
-        Problem::new(Severity::DataLoss, "too_much_text", offset, message)
+        Problem::loss("too_much_text", offset, format!("more than {MAX_TEXT} bytes of names of {what}"))
     }
 }
 

@@ -56,7 +56,7 @@ impl RecordingPath {
 
     /// Identifies the content of the object that it is a copy of, if the store provides that.
     pub fn etag(&self) -> Option<&str> {
-        self.copy.as_ref()?.version().etag.as_deref()
+        self.copy.as_ref()?.version.etag.as_deref()
     }
 
     /// The recordings of a file: one, but for a `.zip` that holds several. What cannot be read counts as one, so that

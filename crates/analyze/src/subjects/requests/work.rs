@@ -111,7 +111,8 @@ pub(crate) enum Belongs {
 pub(crate) struct Work {
     spans: Vec<Span>,
     kinds: Vec<Kind>,
-    has_requests: bool,
+    /// Whether requests that came in have ids, so that what they ask for names them.
+    pub(crate) has_requests: bool,
 }
 
 impl Work {
@@ -126,11 +127,6 @@ impl Work {
         let parent = id_of(row.parent_activity_id);
         self.spans.push(Span { id, start_ns: row.start_ts_ns, end_ns, parent, place: self.kinds.len() });
         self.kinds.push(kind);
-    }
-
-    /// Whether requests that came in have ids, so that what they ask for names them.
-    pub(crate) fn has_requests(&self) -> bool {
-        self.has_requests
     }
 
     /// All were added.

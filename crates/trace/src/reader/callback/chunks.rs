@@ -7,7 +7,7 @@ use nom::Parser;
 use super::parse::expect;
 use super::records::{Cursor, Part, find_record};
 use crate::bytes::{Parsed, u32le, u64le};
-use crate::error::{Problem, Report, Severity};
+use crate::error::{Problem, Report};
 use crate::source::MappedFile;
 use corprof::{CHUNK_HEADER, CHUNK_MARK, COMMIT_AT, RECORD_HEADER, committed, crc32};
 
@@ -102,20 +102,17 @@ impl<'a> Chunks<'a> {
         let end = start.saturating_add(known.unwrap_or(room));
         if known.is_none() {
             let message = "the commit word of a chunk is damaged: its records are read as far as they are complete";
-            let problem = Problem::new(Severity::Error, "damaged_chunk", (at + COMMIT_AT) as u64, message);
-            report(problem.thread(chunk.thread_id));
+            report(Problem::error("damaged_chunk", (at + COMMIT_AT) as u64, message).thread(chunk.thread_id));
         }
         let there = end.min(bytes.len());
         if there < end {
-            let message = "the recording is cut within a chunk";
-            let problem = Problem::new(Severity::DataLoss, "cut_recording", there as u64, message);
+            let problem = Problem::loss("cut_recording", there as u64, "the recording is cut within a chunk");
             report(problem.count((end - there) as u64).thread(chunk.thread_id));
         }
         let torn = bytes.get(end..at.saturating_add(chunk.capacity).min(bytes.len())).unwrap_or_default();
         if known.is_some() && torn.iter().take(RECORD_HEADER).any(|byte| *byte != 0) {
             let message = "a record was being written when the recording ended here";
-            let problem = Problem::new(Severity::Info, "torn_record", end as u64, message);
-            report(problem.thread(chunk.thread_id));
+            report(Problem::info("torn_record", end as u64, message).thread(chunk.thread_id));
         }
         self.end = self.end.max(there as u64);
         let index = *self.numbers.entry(chunk.thread).or_insert(self.threads.len());
@@ -147,6 +144,6 @@ impl<'a> Chunks<'a> {
         } else {
             "these bytes are no chunk"
         };
-        report(Problem::new(Severity::Error, "damaged_chunk", start as u64, message).count(lost as u64));
+        report(Problem::error("damaged_chunk", start as u64, message).count(lost as u64));
     }
 }

@@ -19,7 +19,7 @@ use std::collections::BinaryHeap;
 use std::ops::ControlFlow;
 
 use super::{End, Thread, ThreadIndex, TraceInfo};
-use crate::error::{Error, Problem, ProblemLog, Result, Severity};
+use crate::error::{Error, Problem, ProblemLog, Result};
 use crate::source::{Input, Spooled};
 use crate::time::Clock;
 use chunks::{Chunks, RELEASE_STEP};
@@ -88,8 +88,7 @@ pub fn read(input: Input, visitor: &mut dyn Visitor) -> Result<End> {
     visitor.trace(header, &info);
     let mut merge = Merge { bytes, heap: BinaryHeap::new(), visitor, log: ProblemLog::default() };
     if !read.intact {
-        let message = "the CRC of the header is wrong: its values may be wrong";
-        merge.report(Problem::new(Severity::Error, "damaged_header", 16, message));
+        merge.report(Problem::error("damaged_header", 16, "the CRC of the header is wrong: its values may be wrong"));
     }
     let Chunks { mut threads, end, .. } =
         Chunks::scan(&map, read.len, header.chunk_align, &mut |problem| merge.report(problem));
@@ -150,8 +149,7 @@ pub fn read(input: Input, visitor: &mut dyn Visitor) -> Result<End> {
                 let start = raw.offset + format::RECORD_HEADER as u64;
                 let offset = e.offset(start, raw.payload.len());
                 let name = format::kind_name(raw.kind).unwrap_or("record");
-                let problem = Problem::new(Severity::Error, "bad_record", offset, format!("{name}: {e}"));
-                merge.report(problem.thread(cursor.thread_id));
+                merge.report(Problem::error("bad_record", offset, format!("{name}: {e}")).thread(cursor.thread_id));
                 merge.visitor.records_lost();
             }
         }
@@ -167,28 +165,21 @@ pub fn read(input: Input, visitor: &mut dyn Visitor) -> Result<End> {
             released = done;
         }
     }
-    if unknown > 0 {
-        let message = "records of a kind that this version does not know were skipped";
-        merge.report(Problem::new(Severity::Info, "unknown_record", unknown_at, message).count(unknown));
-    }
-    if clamped > 0 {
-        let message = "times of records beyond 64 bits of nanoseconds were clamped to 64 bits";
-        merge.report(Problem::new(Severity::Error, "time_out_of_range", clamped_at, message).count(clamped));
-    }
+    let message = "records of a kind that this version does not know were skipped";
+    merge.problems(Problem::info("unknown_record", unknown_at, message), unknown);
+    let message = "times of records beyond 64 bits of nanoseconds were clamped to 64 bits";
+    merge.problems(Problem::error("time_out_of_range", clamped_at, message), clamped);
     let missing = gaps.missing;
-    if missing > 0 {
-        let message = "records are missing: gap in their numbers";
-        merge.report(Problem::new(Severity::DataLoss, "missing_records", gaps.offset, message).count(missing));
-    }
+    let message = "records are missing: gap in their numbers";
+    merge.problems(Problem::loss("missing_records", gaps.offset, message), missing);
     if !ended {
         let message =
             "no end mark: the process was stopped, or the recording is cut off; unfinished records are missing";
-        merge.report(Problem::new(Severity::DataLoss, "no_end_mark", end, message));
+        merge.report(Problem::loss("no_end_mark", end, message));
     }
     let failed = failed.or_else(|| map.take_error());
     if let Some(error) = &failed {
-        let message = format!("{}: {error}", map.path().display());
-        merge.report(Problem::new(Severity::Error, "stream_error", bytes.len() as u64, message));
+        merge.report(Problem::error("stream_error", bytes.len() as u64, format!("{}: {error}", map.path().display())));
     }
     let Merge { visitor, mut log, .. } = merge;
     log.finish(|problem| visitor.problem(problem));
@@ -200,9 +191,9 @@ pub fn read(input: Input, visitor: &mut dyn Visitor) -> Result<End> {
 /// A remark of the profiler, as a problem.
 fn note(code: u64, message: &str, offset: u64) -> Problem {
     match code {
-        format::NOTE_SETTING => Problem::new(Severity::Info, "recorder_setting", offset, message),
-        format::NOTE_FAILED => Problem::new(Severity::DataLoss, "recorder_failed", offset, message),
-        _ => Problem::new(Severity::Info, "recorder_note", offset, message),
+        format::NOTE_SETTING => Problem::info("recorder_setting", offset, message),
+        format::NOTE_FAILED => Problem::loss("recorder_failed", offset, message),
+        _ => Problem::info("recorder_note", offset, message),
     }
 }
 
@@ -221,7 +212,7 @@ impl Gaps {
         let last = self.next.saturating_sub(1);
         if sequence < self.next {
             let message = format!("record {sequence} comes behind record {last}");
-            return Some(Problem::new(Severity::Error, "disordered_record", offset, message));
+            return Some(Problem::error("disordered_record", offset, message));
         }
         if sequence > self.next {
             self.missing = self.missing.saturating_add(sequence - self.next);
@@ -243,6 +234,10 @@ struct Merge<'a, 'v> {
 impl<'a> Merge<'a, '_> {
     fn report(&mut self, problem: Problem) {
         self.log.report(problem, |problem| self.visitor.problem(problem));
+    }
+
+    fn problems(&mut self, problem: Problem, count: u64) {
+        problem.counted(count).into_iter().for_each(|problem| self.report(problem));
     }
 
     /// Reads ahead in a thread, and puts it where its next record is due.

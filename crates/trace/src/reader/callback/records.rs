@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use nom::Parser;
 
 use crate::bytes::{Parsed, take, u8le, u16le, u32le, u64le};
-use crate::error::{Problem, Report, Severity};
+use crate::error::{Problem, Report};
 use corprof::{RECORD_HEADER, crc32, kind_name};
 
 /// A thread's records may be this far from their order in the file. A profiler that writes at the exit of a
@@ -131,14 +131,14 @@ impl<'a> Cursor<'a> {
                 _ if self.part.is_open && input.iter().all(|byte| *byte == 0) => self.part.start = end,
                 Ok((rest, (_, false))) => {
                     let message = "the CRC of a record is wrong; it is left out";
-                    report(Problem::new(Severity::Error, "damaged_record", at as u64, message).thread(self.thread_id));
+                    report(Problem::error("damaged_record", at as u64, message).thread(self.thread_id));
                     // The length itself may be damaged: it is believed if a whole record, or the end, is where it says.
                     let believed = rest.is_empty() || is_record(rest);
                     self.part.start = if believed { end - rest.len() } else { self.skip(input, report) };
                 }
                 Err(_) => {
                     let message = "a record is longer than its chunk; the rest of the chunk is searched for others";
-                    let problem = Problem::new(Severity::DataLoss, "overlong_record", at as u64, message);
+                    let problem = Problem::loss("overlong_record", at as u64, message);
                     report(problem.count(input.len() as u64).thread(self.thread_id));
                     self.part.start = self.skip(input, report);
                 }
@@ -150,7 +150,7 @@ impl<'a> Cursor<'a> {
     fn skip(&self, input: &[u8], report: &mut Report<'_>) -> usize {
         let Some(bytes) = find_record(input.get(1..).unwrap_or_default()) else { return self.part.end };
         let message = "bytes between two records are not readable";
-        let problem = Problem::new(Severity::Error, "damaged_chunk", self.part.start as u64, message);
+        let problem = Problem::error("damaged_chunk", self.part.start as u64, message);
         report(problem.count(bytes as u64 + 1).thread(self.thread_id));
         self.part.start + 1 + bytes
     }

@@ -3,7 +3,7 @@
 use super::buffer::HEADER;
 use super::chain::{Link, Session};
 use super::header;
-use crate::error::{Problem, Report, Severity};
+use crate::error::{Problem, Report};
 
 /// An event in the body of a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ impl<'m> Body<'m> {
                 // Of a buffer that the end of the file cuts, what came before the cut is sound.
                 if !link.cut {
                     let message = format!("a compressed buffer cannot be expanded, its events are lost: {why}");
-                    report(Problem::new(Severity::Error, "damaged_compression", link.offset, message));
+                    report(Problem::error("damaged_compression", link.offset, message));
                     self.own.clear();
                 }
             }
@@ -91,7 +91,7 @@ impl<'m> Body<'m> {
                     if !link.cut {
                         let message = format!("{what}; {} bytes of the buffer are not read", rest.len());
                         let offset = self.offset_of(at);
-                        report(Problem::new(Severity::Error, "damaged_event", offset, message).count(1));
+                        report(Problem::error("damaged_event", offset, message).count(1));
                     }
                     break;
                 }

@@ -93,7 +93,7 @@ impl Session {
             match Log::open(map.path(), map.bytes(), bytes) {
                 Ok(log) => logs.push(log),
                 Err(error) if logs.is_empty() => return Err(error),
-                Err(error) => problems.push(Problem::new(Severity::Error, "unreadable_log", *start, error.to_string())),
+                Err(error) => problems.push(Problem::error("unreadable_log", *start, error.to_string())),
             }
         }
         let base = logs.iter().min_by_key(|log| log.header.start_utc_ns().unwrap_or(i64::MAX)).cloned();
@@ -205,7 +205,7 @@ impl Log {
             let Ok((_, buffer)) = Buffer::parse(rest) else {
                 if !rest.is_empty() {
                     let message = format!("the file ends inside the header of a buffer, {} bytes into it", rest.len());
-                    report(Problem::new(Severity::Error, "truncated", at as u64, message));
+                    report(Problem::error("truncated", at as u64, message));
                     chain.whole = false;
                 }
                 break;
@@ -215,7 +215,7 @@ impl Log {
                 let next = finder.find_behind(at, map);
                 let gap = next.unwrap_or(file.len()) - at;
                 let message = format!("no buffer begins here; {gap} bytes up to the next one are not read");
-                report(Problem::new(Severity::Error, "bad_buffer_size", offset, message).count(gap as u64));
+                report(Problem::error("bad_buffer_size", offset, message).count(gap as u64));
                 chain.gap(index, offset);
                 let Some(next) = next else { break };
                 at = next;
@@ -226,7 +226,7 @@ impl Log {
                 // The size is damaged, or the next header, or the file ends here.
                 if let Some(next) = finder.find(at + HEADER..at.saturating_add(size).min(file.len())) {
                     let message = format!("a buffer of {size} bytes, but another one begins in it");
-                    report(Problem::new(Severity::Error, "bad_buffer_size", offset, message));
+                    report(Problem::error("bad_buffer_size", offset, message));
                     chain.gap(index, offset + 1);
                     size = next - at;
                 }
@@ -235,7 +235,7 @@ impl Log {
             let cut = size > rest.len();
             if cut {
                 let message = format!("the file ends {} bytes before the end of its last buffer", size - rest.len());
-                report(Problem::new(Severity::Error, "truncated", offset, message));
+                report(Problem::error("truncated", offset, message));
                 chain.whole = false;
             }
             lossy += u64::from(buffer.flags & (EVENTS_LOST | BUFFER_LOST) != 0);
@@ -243,8 +243,7 @@ impl Log {
                 skipped += 1;
             } else if let Some(link) = self.link(&buffer, offset, left, cut, index, report) {
                 if chain.links.len() >= MAX_BUFFERS {
-                    let message = "too many buffers; the rest is not read";
-                    report(Problem::new(Severity::DataLoss, "too_many_buffers", offset, message));
+                    report(Problem::loss("too_many_buffers", offset, "too many buffers; the rest is not read"));
                     chain.whole = false;
                     break;
                 }
@@ -301,7 +300,7 @@ impl Log {
         };
         if valid < HEADER || valid > limit {
             let message = format!("{valid} valid bytes in a buffer of at most {limit}");
-            report(Problem::new(Severity::Error, "bad_buffer_offset", offset, message));
+            report(Problem::error("bad_buffer_offset", offset, message));
         }
         if valid < HEADER || (compressed && valid > limit) {
             return None;

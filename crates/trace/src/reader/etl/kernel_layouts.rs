@@ -73,7 +73,7 @@ impl KernelLayouts {
     fn add(&mut self, class: Guid, group: Option<u8>) {
         let provider = catalog::name_by_guid(class).and_then(catalog::provider).and_then(|p| p.as_ref().ok());
         let Some(provider) = provider else { return };
-        for layouts in provider.layouts().chunk_by(|a, b| a.id == b.id) {
+        for layouts in provider.events.chunk_by(|a, b| a.id == b.id) {
             let Some(id) = layouts.first().map(|layout| layout.id) else { continue };
             let versions = layouts.iter().filter_map(|layout| {
                 let fields = layout.parsed_fields().ok()?;

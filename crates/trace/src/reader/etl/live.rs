@@ -56,7 +56,7 @@ pub fn read_live(live: &mut Live, visitor: &mut dyn Visitor) -> Result<End> {
         let head = match header::parse(&packet.bytes) {
             Ok(head) => head,
             Err(what) => {
-                state.problem(Problem::new(Severity::Error, "damaged_event", offset, what));
+                state.problem(Problem::error("damaged_event", offset, what));
                 continue;
             }
         };

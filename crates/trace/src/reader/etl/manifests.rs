@@ -114,9 +114,8 @@ impl EventManifests {
 
     /// Faults of the manifests; the rest of them is used all the same.
     pub fn problems(&self) -> impl Iterator<Item = Problem> {
-        let problem = |(message, count): &(String, u64)| {
-            Problem::new(Severity::Info, "odd_manifest", 0, message.clone()).count(*count)
-        };
+        let problem =
+            |(message, count): &(String, u64)| Problem::info("odd_manifest", 0, message.clone()).count(*count);
         self.odd.iter().map(problem)
     }
 

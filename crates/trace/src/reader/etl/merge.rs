@@ -149,7 +149,7 @@ impl Pool {
             let fits = self.owned + link.valid as usize <= MAX_OWNED;
             if link.compressed && !fits {
                 let message = "too many processors with large compressed buffers; a buffer was left out";
-                out.problem(Problem::new(Severity::DataLoss, "too_many_buffers", link.offset, message));
+                out.problem(Problem::loss("too_many_buffers", link.offset, message));
                 cursor.broken = true;
                 continue;
             }

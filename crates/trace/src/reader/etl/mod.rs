@@ -84,11 +84,10 @@ pub fn read(input: Input, order: Order, visitor: &mut dyn Visitor) -> Result<End
         let offset = bytes.start as u64;
         if header.clock(0).1 {
             let message = format!("clock frequency {}; 10 MHz is assumed", header.frequency);
-            report(Problem::new(Severity::Error, "bad_clock_frequency", offset, message));
+            report(Problem::error("bad_clock_frequency", offset, message));
         }
         if header.start_utc_ns().is_none() {
-            let message = "the start time cannot be read; times count from 1970";
-            report(Problem::new(Severity::Error, "bad_start_time", offset, message));
+            report(Problem::error("bad_start_time", offset, "the start time cannot be read; times count from 1970"));
         }
     }
     let chain = session.chain(&map, &mut report);
@@ -141,8 +140,7 @@ pub fn read(input: Input, order: Order, visitor: &mut dyn Visitor) -> Result<End
     state.total(Severity::DataLoss, "no_end_mark", unclosed, end, message);
     let failed = failed.or_else(|| map.take_error());
     if let Some(error) = &failed {
-        let message = format!("{}: {error}", map.path().display());
-        state.problem(Problem::new(Severity::Error, "stream_error", end, message));
+        state.problem(Problem::error("stream_error", end, format!("{}: {error}", map.path().display())));
     }
     state.finish(end);
     Ok(End {

@@ -12,7 +12,7 @@ use super::process_table::ProcessTable;
 use super::schemas::{Pieces, Schemas};
 use super::stacks::{self, Stacks};
 use super::subject::PERF_INFO;
-use crate::error::{Problem, Report, Severity};
+use crate::error::{Problem, Report};
 use crate::reader::Order;
 use crate::source::MappedFile;
 
@@ -53,7 +53,7 @@ pub fn prescan(map: &MappedFile, session: &Session, sorted: &[Link], order: Orde
         let (stacks, failed) = stacks.finish();
         if let Some(error) = failed {
             let message = format!("stacks stay events of their own, the temporary file failed: {error}");
-            report(Problem::new(Severity::DataLoss, "spill_failed", end, message));
+            report(Problem::loss("spill_failed", end, message));
         }
         stacks
     });

@@ -126,7 +126,7 @@ impl Schemas {
                     Ok(_) => None,
                     Err(why) => {
                         let message = format!("the manifest of provider {guid} cannot be read: {why}");
-                        report(Problem::new(Severity::DataLoss, "damaged_manifest", at, message));
+                        report(Problem::loss("damaged_manifest", at, message));
                         None
                     }
                 },
@@ -178,13 +178,12 @@ impl Pieces {
     /// Reports what is missing at the end of the walk.
     pub fn finish(&self, end: u64, report: &mut Report<'_>) {
         if self.full {
-            let message = "too many manifests and schemas; some events are kept raw";
-            report(Problem::new(Severity::DataLoss, "too_many_schemas", 0, message));
+            report(Problem::loss("too_many_schemas", 0, "too many manifests and schemas; some events are kept raw"));
         }
         let open = self.open.len() as u64;
         if open > 0 {
             let message = "incomplete manifests; their events are kept raw";
-            report(Problem::new(Severity::DataLoss, "incomplete_manifest", end, message).count(open));
+            report(Problem::loss("incomplete_manifest", end, message).count(open));
         }
     }
 

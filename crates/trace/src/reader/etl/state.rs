@@ -111,9 +111,7 @@ impl<'v> EtlState<'v> {
 
     /// Reports a total, unless it is 0.
     pub fn total(&mut self, severity: Severity, code: &'static str, count: u64, offset: u64, message: &str) {
-        if count > 0 {
-            self.problem(Problem::new(severity, code, offset, message).count(count));
-        }
+        Problem::new(severity, code, offset, message).counted(count).into_iter().for_each(|total| self.problem(total));
     }
 
     /// Reports what was counted and what was folded.
@@ -159,8 +157,7 @@ impl<'v> EtlState<'v> {
             found.counters = bytes.get(counters..head.body).unwrap_or_default();
         }
         if found.damaged {
-            let message = "the extended items of an event reach beyond it";
-            self.problem(Problem::new(Severity::Error, "damaged_items", offset, message));
+            self.problem(Problem::error("damaged_items", offset, "the extended items of an event reach beyond it"));
         }
         let turn = self.known.stacks.as_mut().map(|stacks| stacks.turn(&head, payload, ticks));
         let event_type = self.type_of(&head, &found, offset);
@@ -169,7 +166,7 @@ impl<'v> EtlState<'v> {
         }
         if head.guid == Some(LOST_EVENT) {
             let message = "the session reports that events or buffers were lost before this event";
-            self.problem(Problem::new(Severity::DataLoss, "dropped_events", offset, message));
+            self.problem(Problem::loss("dropped_events", offset, message));
             self.gap(self.before, ticks);
             self.events_lost(self.before);
         }
@@ -271,7 +268,7 @@ impl<'v> EtlState<'v> {
         let mut thread = self.known.processes.describe(owner);
         if self.threads.len() == MAX_THREADS {
             let message = format!("more than {MAX_THREADS} threads; the others are shown as one without an id");
-            self.problem(Problem::new(Severity::DataLoss, "too_many_threads", 0, message));
+            self.problem(Problem::loss("too_many_threads", 0, message));
             thread = Thread { name: Some("other threads".to_owned()), ..Thread::default() };
         }
         // A thread has a row for each process that had its id.
@@ -329,7 +326,7 @@ impl<'v> EtlState<'v> {
         let is_spent = self.fields > MAX_COUNTED || self.known.processes.texts.budget.is_spent();
         let event_type = if self.wanted.len() == MAX_TYPES {
             let message = "too many kinds of events; further ones are kept raw";
-            self.problem(Problem::new(Severity::DataLoss, "too_many_event_types", offset, message));
+            self.problem(Problem::loss("too_many_event_types", offset, message));
             stand_in()
         } else {
             self.types.insert(key, id);

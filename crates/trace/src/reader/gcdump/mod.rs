@@ -18,7 +18,7 @@
 mod graph;
 mod stream;
 
-use crate::error::{Error, Problem, Result, Severity};
+use crate::error::{Error, Problem, Result};
 use crate::reader::{End, GCDUMP_CONTAINER, TraceInfo};
 use crate::source::Input;
 pub use graph::{Children, Graph, Node, NodeType};
@@ -138,7 +138,7 @@ fn dump(stream: &mut Stream<'_, '_>) -> Read<GcDump> {
     let mut count_multiplier = 1.0;
     let problem = behind(stream, &mut about, &mut count_multiplier).err().map(|wrong| {
         let message = format!("behind the graph, {}: {}, expected {}", wrong.field, wrong.what, wrong.expected);
-        Problem::new(Severity::Error, "damaged_dump", wrong.offset, message)
+        Problem::error("damaged_dump", wrong.offset, message)
     });
     Ok(GcDump { version, graph, count_multiplier, about, problem, bytes: stream.position() })
 }

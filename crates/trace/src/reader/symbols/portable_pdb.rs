@@ -52,7 +52,8 @@ struct Table {
 #[derive(Debug)]
 pub struct PortablePdb {
     data: Vec<u8>,
-    guid: Guid,
+    /// The first part of the PDB id, which the assembly and the recording have, too.
+    pub guid: Guid,
     blobs: Range<usize>,
     /// Whether an index into the blobs has four bytes.
     wide_blobs: bool,
@@ -75,7 +76,7 @@ impl PortablePdb {
         } else {
             data
         };
-        PortablePdb::parse(data).ok().filter(|pdb| is_wanted(&pdb.guid()))
+        PortablePdb::parse(data).ok().filter(|pdb| is_wanted(&pdb.guid))
     }
 
     /// Looks through the head of a file.
@@ -105,11 +106,6 @@ impl PortablePdb {
     /// Bytes in memory, but for what was read out of them.
     pub(super) fn size(&self) -> usize {
         self.data.len()
-    }
-
-    /// The first part of the PDB id, which the assembly and the recording have, too.
-    pub fn guid(&self) -> Guid {
-        self.guid
     }
 
     /// File and line of an IL offset of a method; without an offset of the beginning of the method. Points that are

@@ -125,7 +125,7 @@ mod tests {
     fn files_are_looked_through_up_to_a_bound() {
         let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../samples");
         let data = std::fs::read(samples.join("Churn.pdb")).unwrap();
-        let pdb_guid = PortablePdb::of_file(data.clone(), None).unwrap().guid();
+        let pdb_guid = PortablePdb::of_file(data.clone(), None).unwrap().guid;
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("Churn.pdb"), &data).unwrap();
         // A file whose first bytes are not those of symbols is not read.

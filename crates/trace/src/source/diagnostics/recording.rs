@@ -181,9 +181,12 @@ pub struct PortRecording {
     reader: Option<SpoolReader>,
     keep: Option<PathBuf>,
     is_saved: bool,
-    compromises: Vec<&'static str>,
-    asked: Vec<Provider>,
-    cgroup: Option<CgroupLimits>,
+    /// Requests that the runtime is too old for, and what it does instead.
+    pub compromises: Vec<&'static str>,
+    /// The providers, with what was asked of them.
+    pub asked: Vec<Provider>,
+    /// The limits of the control groups of the process when the recording began; `None` where they are not known.
+    pub cgroup: Option<CgroupLimits>,
     /// Ends the session when it is asked to.
     stopper: Option<JoinHandle<()>>,
     started: Instant,
@@ -247,21 +250,6 @@ impl PortRecording {
     /// The file that is kept.
     pub fn kept(&self) -> Option<&Path> {
         self.keep.as_deref()
-    }
-
-    /// Requests that the runtime is too old for, and what it does instead.
-    pub fn compromises(&self) -> &[&'static str] {
-        &self.compromises
-    }
-
-    /// The providers, with what was asked of them.
-    pub fn asked(&self) -> &[Provider] {
-        &self.asked
-    }
-
-    /// The limits of the control groups of the process when the recording began; `None` where they are not known.
-    pub fn cgroup(&self) -> Option<CgroupLimits> {
-        self.cgroup
     }
 
     /// The time since the recording began.

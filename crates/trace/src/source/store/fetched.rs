@@ -15,7 +15,8 @@ use crate::source::temporary::{Named, named_in};
 pub struct Fetched {
     file: Named,
     shown: PathBuf,
-    version: Version,
+    /// Identifies the content of the object.
+    pub version: Version,
 }
 
 impl PartialEq for Fetched {
@@ -35,11 +36,6 @@ impl Fetched {
     /// The address in messages and in tables.
     pub fn shown(&self) -> &Path {
         &self.shown
-    }
-
-    /// Identifies the content of the object.
-    pub fn version(&self) -> &Version {
-        &self.version
     }
 }
 
