@@ -121,25 +121,18 @@ pub enum Named {
 }
 
 /// An option by which datasets are written differently.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Difference {
     /// For one recording, without keys.
+    #[error("tables are those of one recording, without keys")]
     OneRecording,
     /// As files of this format.
+    #[error("tables are {0} files")]
     Format(&'static str),
     /// With addresses of this type.
+    #[error("addresses are {0}")]
     AddressType(&'static str),
-}
-
-impl std::fmt::Display for Difference {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Difference::OneRecording => write!(f, "tables are those of one recording, without keys"),
-            Difference::Format(name) => write!(f, "tables are {name} files"),
-            Difference::AddressType(name) => write!(f, "addresses are {name}"),
-        }
-    }
 }
 
 /// Events that an answer is made of.

@@ -1,21 +1,23 @@
 //! Errors in the communication with a runtime, each with advice.
 
-use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The result of everything in this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why a runtime could not be reached, or did not do what it was asked for.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no process with this id.
+    #[error("there is no process {0}")]
     NoProcess(u32),
     /// The process has no .NET runtime in it.
+    #[error("process {0} has no .NET runtime")]
     NotDotnet(u32),
     /// The process has a .NET runtime, but there is no port of it where ports are.
+    #[error("{}", no_port(*.process, .folder, *.turned_off))]
     NoPort {
         /// Process id.
         process: u32,
@@ -25,6 +27,7 @@ pub enum Error {
         turned_off: bool,
     },
     /// The operating system does not let us in.
+    #[error("{what} {}", denied(.owner.as_deref()))]
     Denied {
         /// The port, or what belongs to the process.
         what: String,
@@ -32,8 +35,13 @@ pub enum Error {
         owner: Option<String>,
     },
     /// A socket exists, but no process listens: it was left behind by a process that was killed.
+    #[error(
+        "no process listens at {0}: its process was killed, or has not opened its port yet; remove the file \
+         if the process is gone"
+    )]
     Stale(String),
     /// Somebody else listens where the port of a process should be.
+    #[error("{port} is not the port of process {process}: {listener} listens there; nothing was sent to it")]
     Stranger {
         /// The port.
         port: PathBuf,
@@ -43,8 +51,14 @@ pub enum Error {
         listener: String,
     },
     /// A link stands where the socket of a process should be.
+    #[error("{0} is a link, and the port of a process is a socket; links are not followed")]
     Link(PathBuf),
     /// A socket's path does not fit into a socket address.
+    #[error(
+        "{path}: the path of a socket may have {limit} bytes at most and this one has {}; choose a shorter path \
+         (for a process that is launched: a shorter TMPDIR)",
+        .path.as_os_str().len()
+    )]
     TooLong {
         /// The path.
         path: PathBuf,
@@ -52,8 +66,10 @@ pub enum Error {
         limit: usize,
     },
     /// The path of a new socket exists already.
+    #[error("{0}: the path exists already; choose another path or remove it")]
     Taken(PathBuf),
     /// The runtime refused a command.
+    #[error("the runtime refuses {command} ({hresult:#010x}): {}", refused(*.hresult))]
     Refused {
         /// The command.
         command: &'static str,
@@ -61,6 +77,10 @@ pub enum Error {
         hresult: u32,
     },
     /// There was no answer in time.
+    #[error(
+        "no answer to {what} within {seconds} s; is the process stopped (a debugger, Ctrl+Z, a paused \
+         container) or suspended at its start?"
+    )]
     Silent {
         /// The answer that was waited for.
         what: String,
@@ -68,6 +88,7 @@ pub enum Error {
         seconds: u64,
     },
     /// The answer is not what the protocol says.
+    #[error("{what}, expected {expected}; no .NET runtime listens there")]
     Protocol {
         /// The answer that was found.
         what: String,
@@ -75,11 +96,16 @@ pub enum Error {
         expected: &'static str,
     },
     /// A request does not fit into a message.
+    #[error(
+        "the request has {bytes} bytes, and a message of the diagnostics port has 65535 at most; name fewer \
+         providers or shorter arguments"
+    )]
     TooLarge {
         /// Bytes of the message.
         bytes: usize,
     },
     /// The system failed otherwise.
+    #[error("{what}: {source}")]
     Io {
         /// The attempt, in words.
         what: String,
@@ -116,95 +142,39 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::NoProcess(process) => {
-                write!(f, "there is no process {process}")
-            }
-            Error::NotDotnet(process) => {
-                write!(f, "process {process} has no .NET runtime")
-            }
-            Error::NoPort { process, turned_off: true, .. } => write!(
-                f,
-                "process {process} was started with its diagnostics port turned off (DOTNET_EnableDiagnostics=0); \
-                 start it again without that"
-            ),
-            Error::NoPort { process, folder, turned_off: false } => write!(
-                f,
-                "process {process} has no diagnostics port in {}; if it has just been started, try again in a moment, \
-                 and if it uses another TMPDIR, set TMPDIR to it",
-                folder.display()
-            ),
-            Error::Denied { what, owner: Some(owner) } if owner == "root" => {
-                write!(f, "{what} belongs to root; run this as root")
-            }
-            Error::Denied { what, owner: Some(owner) } => {
-                write!(f, "{what} belongs to {owner}; run this as {owner} or as root")
-            }
-            Error::Denied { what, owner: None } => {
-                write!(f, "{what} may not be used; run this as the user of the process or as an administrator")
-            }
-            Error::Stale(port) => write!(
-                f,
-                "no process listens at {port}: its process was killed, or has not opened its port yet; remove the file \
-                 if the process is gone"
-            ),
-            Error::Stranger { port, process, listener } => write!(
-                f,
-                "{} is not the port of process {process}: {listener} listens there; nothing was sent to it",
-                port.display()
-            ),
-            Error::Link(path) => {
-                write!(f, "{} is a link, and the port of a process is a socket; links are not followed", path.display())
-            }
-            Error::TooLong { path, limit } => write!(
-                f,
-                "{}: the path of a socket may have {limit} bytes at most and this one has {}; choose a shorter path \
-                 (for a process that is launched: a shorter TMPDIR)",
-                path.display(),
-                path.as_os_str().len()
-            ),
-            Error::Taken(path) => {
-                write!(f, "{}: the path exists already; choose another path or remove it", path.display())
-            }
-            Error::Refused { command, hresult } => {
-                let why = match *hresult {
-                    UNKNOWN_COMMAND => "this runtime is too old for it",
-                    BAD_ENCODING => "it does not understand the request",
-                    UNKNOWN_MAGIC => "it speaks another version of the protocol",
-                    0x8007_0057 => "the arguments are not valid; check providers and the size of the buffer",
-                    0x8007_000E => "it has not enough memory; choose a smaller buffer",
-                    UNKNOWN_ERROR | 0x8000_4005 => {
-                        "no reason given; a smaller buffer or fewer sessions at a time may help"
-                    }
-                    RUNTIME_UNINITIALIZED => "it has not started yet; try again in a moment",
-                    PROFILER_ALREADY_ACTIVE => "the process has a profiler already, and can have one only",
-                    _ => "unknown reason",
-                };
-                write!(f, "the runtime refuses {command} ({hresult:#010x}): {why}")
-            }
-            Error::Silent { what, seconds } => write!(
-                f,
-                "no answer to {what} within {seconds} s; is the process stopped (a debugger, Ctrl+Z, a paused \
-                 container) or suspended at its start?"
-            ),
-            Error::Protocol { what, expected } => {
-                write!(f, "{what}, expected {expected}; no .NET runtime listens there")
-            }
-            Error::TooLarge { bytes } => write!(
-                f,
-                "the request has {bytes} bytes, and a message of the diagnostics port has 65535 at most; name fewer \
-                 providers or shorter arguments"
-            ),
-            Error::Io { what, source } => write!(f, "{what}: {source}"),
-        }
+fn no_port(process: u32, folder: &Path, turned_off: bool) -> String {
+    if turned_off {
+        return format!(
+            "process {process} was started with its diagnostics port turned off (DOTNET_EnableDiagnostics=0); \
+             start it again without that"
+        );
+    }
+    let folder = folder.display();
+    format!(
+        "process {process} has no diagnostics port in {folder}; if it has just been started, try again in a moment, \
+         and if it uses another TMPDIR, set TMPDIR to it"
+    )
+}
+
+fn denied(owner: Option<&str>) -> String {
+    match owner {
+        Some("root") => "belongs to root; run this as root".to_owned(),
+        Some(owner) => format!("belongs to {owner}; run this as {owner} or as root"),
+        None => "may not be used; run this as the user of the process or as an administrator".to_owned(),
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        if let Error::Io { source, .. } = self { Some(source) } else { None }
+fn refused(hresult: u32) -> &'static str {
+    match hresult {
+        UNKNOWN_COMMAND => "this runtime is too old for it",
+        BAD_ENCODING => "it does not understand the request",
+        UNKNOWN_MAGIC => "it speaks another version of the protocol",
+        0x8007_0057 => "the arguments are not valid; check providers and the size of the buffer",
+        0x8007_000E => "it has not enough memory; choose a smaller buffer",
+        UNKNOWN_ERROR | 0x8000_4005 => "no reason given; a smaller buffer or fewer sessions at a time may help",
+        RUNTIME_UNINITIALIZED => "it has not started yet; try again in a moment",
+        PROFILER_ALREADY_ACTIVE => "the process has a profiler already, and can have one only",
+        _ => "unknown reason",
     }
 }
 
