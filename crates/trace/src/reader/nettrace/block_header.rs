@@ -41,7 +41,7 @@ impl BlockTimes {
         self.stated.filter(|stated| has_events && *stated != (self.least, self.greatest)).map(|_| {
             let message = "the times of the events of a block are not those of its header: some of its events, or \
                            their times, are not as they were written";
-            Problem::new(Severity::Error, "damaged_block", offset, message)
+            Problem::error("damaged_block", offset, message)
         })
     }
 }

@@ -135,7 +135,7 @@ pub fn damaged_event(
     }
     let offset = error.offset_in(start, frame);
     let message = format!("{what} is damaged in the event at byte {at}; reading continues after {lost} bytes: {error}");
-    state.problem(Problem::new(Severity::Error, "damaged_event", offset, message).count(lost as u64));
+    state.problem(Problem::error("damaged_event", offset, message).count(lost as u64));
 }
 
 /// Reads a stack block and reports what was wrong in it; the same in all versions from 4 on.
@@ -143,15 +143,12 @@ pub fn stack_block<'a>(state: &mut NettraceState<'a, '_>, start: u64, chunk: Chu
     let quiet = state.out.damage_known;
     let read = state.stacks.block(chunk, start);
     if let Some((offset, error)) = read.error.filter(|_| !quiet) {
-        state.problem(Problem::new(Severity::Error, "damaged_stack_block", offset, format!("stack block: {error}")));
+        state.problem(Problem::error("damaged_stack_block", offset, format!("stack block: {error}")));
     } else if read.miscounted && !quiet {
-        let message = "stack block holds fewer stacks than it announces";
-        state.problem(Problem::new(Severity::Error, "damaged_stack_block", start, message));
+        state.problem(Problem::error("damaged_stack_block", start, "stack block holds fewer stacks than it announces"));
     }
-    if read.refused > 0 {
-        let message = "more stacks than fit into memory between two sequence points; events lose theirs";
-        state.problem(Problem::new(Severity::DataLoss, "too_many_stacks", start, message).count(read.refused));
-    }
+    let message = "more stacks than fit into memory between two sequence points; events lose theirs";
+    state.out.problems(Problem::loss("too_many_stacks", start, message), read.refused);
 }
 
 /// `TimeStamp:i64 ThreadCount:u32 (ThreadId:u64 SequenceNumber:u32)*`
@@ -162,7 +159,7 @@ fn sequence_point<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>
         Ok((rest, (_, count))) => {
             if !state.out.damage_known {
                 let message = format!("sequence point announces {count} threads, {} bytes are left", rest.len());
-                state.problem(Problem::new(Severity::Error, "damaged_sequence_point", start, message));
+                state.problem(Problem::error("damaged_sequence_point", start, message));
             }
             rest
         }

@@ -52,7 +52,7 @@ pub fn content<'a>(
         LABEL_LIST => ("damaged_label_block", "label list block", label_block(state, start, &chunk)),
         _ => {
             let message = format!("block of unknown kind {kind} ({len} bytes) was skipped");
-            state.problem(Problem::new(Severity::DataLoss, "unknown_block", start, message));
+            state.problem(Problem::loss("unknown_block", start, message));
             return 0;
         }
     };
@@ -82,11 +82,11 @@ fn metadata_block<'b>(
                 "metadata of {}/{} (id {}): the field list cannot be read; events are kept raw",
                 event_type.provider, event_type.name, event_type.event_id
             );
-            state.problem(Problem::new(Severity::Error, "damaged_field_list", at, message));
+            state.problem(Problem::error("damaged_field_list", at, message));
         }
         if row.unknown {
             let message = "optional metadata of an unknown kind was left out";
-            state.problem(Problem::new(Severity::Info, "unknown_optional_metadata", at, message));
+            state.problem(Problem::info("unknown_optional_metadata", at, message));
         }
         state.define_metadata(row.id, event_type, at);
         // A block may be as long as the file.
@@ -108,14 +108,14 @@ fn thread_block<'b>(
         let index = row.index;
         if row.unknown {
             let message = "thread information of an unknown kind was left out";
-            state.problem(Problem::new(Severity::Info, "unknown_thread_info", at, message));
+            state.problem(Problem::info("unknown_thread_info", at, message));
         }
         let thread = state.intern_thread(row.thread, at);
         if let Some(before) = state.threads.define(index, thread)
             && before != thread
         {
             let message = format!("thread index {index} is defined twice, differently; the later definition counts");
-            state.problem(Problem::new(Severity::Info, "duplicate_thread_index", at, message));
+            state.problem(Problem::info("duplicate_thread_index", at, message));
         }
         source.release(at);
     }
@@ -133,7 +133,7 @@ fn remove_threads<'b>(state: &mut NettraceState<'_, '_>, start: u64, block: &'b 
             }
             None => {
                 let message = format!("thread index {index} is removed but not defined");
-                state.problem(Problem::new(Severity::Info, "unknown_thread", start, message));
+                state.problem(Problem::info("unknown_thread", start, message));
             }
         }
     }

@@ -50,7 +50,7 @@ impl EventTypes {
         if self.types.len() == MAX_TYPES - 1 {
             let message =
                 format!("more than {MAX_TYPES} kinds of events; those of the others are kept raw as one kind");
-            out.problem(Problem::new(Severity::DataLoss, "too_many_event_types", offset, message));
+            out.problem(Problem::loss("too_many_event_types", offset, message));
             return self.add(unknown_type("other_events".to_owned()), out);
         }
         if !text.take(text_of(&event_type, size_of::<Field>())) {
@@ -85,7 +85,7 @@ impl EventTypes {
         let type_id = self.intern(event_type, text, out, offset);
         if self.by_metadata_id.len() >= MAX_IDS && !self.by_metadata_id.contains_key(&id) {
             let message = format!("more than {MAX_IDS} metadata ids; events of the others are kept raw");
-            out.problem(Problem::new(Severity::DataLoss, "too_many_metadata_ids", offset, message));
+            out.problem(Problem::loss("too_many_metadata_ids", offset, message));
             return;
         }
         if let Some(before) = self.by_metadata_id.insert(id, type_id)
@@ -93,7 +93,7 @@ impl EventTypes {
             && self.types.get(before.0 as usize).is_none_or(|t| t.layout != Layout::NoMetadata)
         {
             let message = format!("metadata id {id} is defined twice, differently; the later definition counts");
-            out.problem(Problem::new(Severity::Info, "duplicate_metadata_id", offset, message));
+            out.problem(Problem::info("duplicate_metadata_id", offset, message));
         }
     }
 
@@ -113,7 +113,7 @@ impl EventTypes {
             return *id;
         }
         let message = format!("metadata id {id} is not defined; the events are kept raw");
-        out.problem(Problem::new(Severity::Error, "unknown_metadata", offset, message));
+        out.problem(Problem::error("unknown_metadata", offset, message));
         let type_id = self.intern(unknown_type(format!("metadata_{id}")), text, out, offset);
         if self.by_metadata_id.len() < MAX_IDS {
             self.by_metadata_id.insert(id, type_id);

@@ -4,8 +4,7 @@ use super::blocks::damaged_event;
 use super::event_header::EventHeader;
 use super::metadata::flat_record;
 use super::resync::{Behind, next_flat_event, report_second};
-use super::state::NettraceState;
-use super::trace_object::{FLAT_FIELDS_LEN, check, flat_fields, report_start};
+use super::trace_object::{FLAT_FIELDS_LEN, begin, flat_fields};
 use crate::bytes::{inner, u32le};
 use crate::prelude::*;
 use crate::reader::{End, Order, Visitor};
@@ -31,10 +30,7 @@ pub fn read(
         expected: format!("{FLAT_FIELDS_LEN} bytes"),
     };
     let (_, info) = flat_fields(&header, version).map_err(short)?;
-    check(&info, path, fields_at)?;
-    visitor.trace(&info);
-    let mut state = NettraceState::new(visitor, order, &info);
-    report_start(&mut state, info.start_known, fields_at);
+    let mut state = begin(&info, path, fields_at, order, visitor)?;
 
     let bytes = map.bytes();
     let index = u32le("index")(&reference).map_or(0, |(_, index)| index);
@@ -44,7 +40,7 @@ pub fn read(
     let events = bytes.get(start..stop).unwrap_or_default();
     if end.is_none() {
         let message = "the table of forward references at the end is missing: the file was cut";
-        state.problem(Problem::new(Severity::Error, "truncated", bytes.len() as u64, message));
+        state.problem(Problem::error("truncated", bytes.len() as u64, message));
     }
     let mut rest = events;
     let mut released = 0;

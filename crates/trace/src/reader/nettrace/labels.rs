@@ -36,7 +36,7 @@ impl RegionLabels {
     pub fn add(&mut self, mut labels: Labels, out: &mut Reporter<'_>, offset: u64) -> u32 {
         if labels.json.len() > MAX_JSON {
             let message = "a label list of more than 8 KB; events lose its names and values";
-            out.problem(Problem::new(Severity::DataLoss, "long_labels", offset, message));
+            out.problem(Problem::loss("long_labels", offset, message));
             labels.json = String::new();
         }
         if labels == NO_LABELS {
@@ -69,8 +69,7 @@ impl RegionLabels {
             Some(found) => *found,
             None if id == 0 => (0, Overrides::default()),
             None => {
-                let message = format!("label list {id} is not defined");
-                out.problem(Problem::new(Severity::Error, "unknown_label_list", offset, message));
+                out.problem(Problem::error("unknown_label_list", offset, format!("label list {id} is not defined")));
                 (0, Overrides::default())
             }
         }
@@ -95,7 +94,7 @@ impl RegionLabels {
 
 fn too_many(out: &mut Reporter<'_>, offset: u64) {
     let message = "more label lists than fit into memory between two sequence points; events lose theirs";
-    out.problem(Problem::new(Severity::DataLoss, "too_many_labels", offset, message));
+    out.problem(Problem::loss("too_many_labels", offset, message));
 }
 
 #[cfg(test)]

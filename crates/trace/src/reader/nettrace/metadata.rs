@@ -26,8 +26,7 @@ impl Record {
     pub fn problem(&self, offset: u64) -> Option<Problem> {
         let (code, what) = self.problem?;
         let t = &self.event_type;
-        let message = format!("metadata of {}/{} (id {}): {what}", t.provider, t.name, t.event_id);
-        Some(Problem::new(Severity::Error, code, offset, message))
+        Some(Problem::error(code, offset, format!("metadata of {}/{} (id {}): {what}", t.provider, t.name, t.event_id)))
     }
 }
 

@@ -30,7 +30,7 @@ mod trace_object;
 mod v6;
 
 use super::{End, Order, Visitor};
-use crate::error::{Error, Problem, Result, Severity};
+use crate::error::{Error, Problem, Result};
 use crate::source::{Input, Spooled};
 use object_type::{Next, next_object};
 use resync::FAST_SERIALIZATION;
@@ -126,7 +126,6 @@ fn finished(
 
 fn stream_error(path: &std::path::Path, error: Option<std::io::Error>, end: End, visitor: &mut dyn Visitor) -> End {
     let Some(error) = error else { return end };
-    let message = format!("{}: {error}", path.display());
-    visitor.problem(Problem::new(Severity::Error, "stream_error", end.bytes, message));
+    visitor.problem(Problem::error("stream_error", end.bytes, format!("{}: {error}", path.display())));
     End { complete: false, ..end }
 }

@@ -12,16 +12,14 @@
 
 use super::blocks::content;
 use super::live;
-use super::object_type::{
-    BEGIN_OBJECT, BEGIN_PRIVATE_OBJECT, Content, END_OBJECT, Head, NULL_REFERENCE, Next, next_object,
-};
-use super::resync::{Found, find, go_on, is_object, trailing_bytes};
+use super::object_type::{BEGIN_OBJECT, BEGIN_PRIVATE_OBJECT, END_OBJECT, Head, NULL_REFERENCE, Next, next_object};
+use super::resync::{Found, Step, cut, end, find, go_on, is_object};
 use super::state::NettraceState;
-use super::trace_object::{FIELDS_LEN, check, fields, report_start};
+use super::trace_object::{FIELDS_LEN, begin, fields};
 use crate::bytes::i32le;
 use crate::prelude::*;
 use crate::reader::{End, Order, Visitor};
-use crate::source::{Chunk, MAX_CHUNK, Source};
+use crate::source::{MAX_CHUNK, Source};
 
 /// Reads everything behind the type of the Trace object.
 pub fn read(
@@ -41,15 +39,9 @@ pub fn read(
             expected: format!("{FIELDS_LEN} bytes of header"),
         });
     };
-    check(&info, path, fields_at)?;
-    visitor.trace(&info);
-    let mut state = NettraceState::new(visitor, order, &info);
-    report_start(&mut state, info.start_known, fields_at);
+    let mut state = begin(&info, path, fields_at, order, visitor)?;
     let complete = objects(&mut state, source, version);
-    let bytes = source.position();
-    state.finish(source);
-    let trailing_bytes = if complete { trailing_bytes(&mut state.out, source) } else { 0 };
-    Ok(End { complete, bytes, trailing_bytes, dropped_events: state.drops.total })
+    Ok(end(state, source, complete))
 }
 
 /// Reads the objects behind the Trace object. Gives whether the end mark was reached.
@@ -64,35 +56,35 @@ fn objects<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>, versi
             }
         }
         None => {
-            cut(state, at, 0);
+            cut(state, at, 0, OBJECT);
             return false;
         }
     }
     while !state.stopped {
         live::wait(state, source);
         let at = source.position();
-        let damage = match next_object(source) {
+        let (from, what) = match next_object(source) {
             Next::End if is_end(source) => {
                 source.skip(1);
                 return true;
             }
-            Next::End => Damage { from: at, what: "an end mark that is not at the end".to_owned() },
+            Next::End => (at, "an end mark that is not at the end".to_owned()),
             Next::Cut(have) => {
-                cut(state, at, have);
+                cut(state, at, have, OBJECT);
                 source.skip(have);
                 return false;
             }
-            Next::Damaged(expected) => Damage { from: at, what: format!("no object here: expected {expected}") },
+            Next::Damaged(expected) => (at, format!("no object here: expected {expected}")),
             Next::Object(head) => {
                 source.skip(head.len);
                 match block(state, source, &head, version, at) {
                     Step::Next => continue,
-                    Step::Damaged(damage) => damage,
+                    Step::Damaged(from, what) => (from, what),
                     Step::Cut => return false,
                 }
             }
         };
-        if !go_on(state, source, damage.from, &damage.what, is_object) {
+        if !go_on(state, source, from, &what, is_object) {
             return false;
         }
     }
@@ -106,31 +98,8 @@ fn is_end(source: &mut Source<'_>) -> bool {
     !matches!(find(behind, behind.len(), true, is_object), Some(Found::Block(_)))
 }
 
-/// Where bytes begin that cannot be read, and what is wrong with them.
-struct Damage {
-    from: u64,
-    what: String,
-}
-
-fn cut(state: &mut NettraceState<'_, '_>, at: u64, have: usize) {
-    let message = if have == 0 {
-        "the file ends here without its end mark; every block before it is complete".to_owned()
-    } else {
-        format!("the file ends here, {have} bytes into an object")
-    };
-    let code = if have == 0 { "no_end_mark" } else { "truncated" };
-    state.problem(Problem::new(Severity::Error, code, at + have as u64, message));
-}
-
-/// The result of reading a block.
-enum Step {
-    /// The next object may begin behind it.
-    Next,
-    /// No object can be expected behind it.
-    Damaged(Damage),
-    /// The file ends in it.
-    Cut,
-}
+/// What a file may end inside of.
+const OBJECT: &str = "an object";
 
 /// The end of a block, judged by its size.
 enum BlockEnd {
@@ -178,10 +147,10 @@ fn block<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>, head: &
     let size = match size {
         Ok(Ok(size)) => size,
         Ok(Err(_)) => {
-            return Step::Damaged(Damage { from: at, what: format!("{name} with a size below 0") });
+            return Step::Damaged(at, format!("{name} with a size below 0"));
         }
         Err(_) => {
-            cut(state, size_at, have);
+            cut(state, size_at, have, OBJECT);
             source.skip(have);
             return Step::Cut;
         }
@@ -194,16 +163,14 @@ fn block<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>, head: &
         Some(kind) if head.min_reader <= version.max(2) as i32 => kind,
         known => {
             if !matches!(end, BlockEnd::Good | BlockEnd::TagOnly) {
-                let what = format!("object of unknown type '{name}' is not a block");
-                return Step::Damaged(Damage { from: at, what });
+                return Step::Damaged(at, format!("object of unknown type '{name}' is not a block"));
             }
             source.skip(size + 1);
             let (code, message) = match known {
                 Some(_) => ("unknown_block_version", format!("{name} needs a reader of version {}", head.min_reader)),
                 None => ("unknown_block", format!("block of unknown type '{name}'")),
             };
-            let message = format!("{message}; its {size} bytes were skipped");
-            state.problem(Problem::new(Severity::DataLoss, code, at, message));
+            state.problem(Problem::loss(code, at, format!("{message}; its {size} bytes were skipped")));
             return Step::Next;
         }
     };
@@ -221,7 +188,7 @@ fn block<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>, head: &
                 chunk.truncate(next - 1);
             }
             let len = chunk.len();
-            let read = (len - damaged_content(state, source, kind, version, start, chunk)) as u64;
+            let read = (len - state.damaged(|state| content(state, source, kind, version, start, chunk))) as u64;
             let from = if read + 1 < next as u64 { start + read } else { size_at };
             let message =
                 format!("{name} does not end where its size of {size} bytes says, the next block begins before");
@@ -236,7 +203,7 @@ fn block<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>, head: &
             } else {
                 format!("the file ends inside a {name}: {missing} of {size} bytes are missing")
             };
-            state.problem(Problem::new(Severity::Error, "truncated", end, message));
+            state.problem(Problem::error("truncated", end, message));
             state.set_cut();
             content(state, source, kind, version, start, chunk);
             Step::Cut
@@ -244,30 +211,14 @@ fn block<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>, head: &
         BlockEnd::NoTag => {
             let chunk = source.take(size);
             content(state, source, kind, version, start, chunk);
-            cut(state, source.position(), 0);
+            cut(state, source.position(), 0, OBJECT);
             Step::Cut
         }
         BlockEnd::Bad => {
             let chunk = source.take(size);
-            let unread = damaged_content(state, source, kind, version, start, chunk) as u64;
+            let unread = state.damaged(|state| content(state, source, kind, version, start, chunk)) as u64;
             let what = format!("no end tag behind {name} of {size} bytes");
-            Step::Damaged(Damage { from: start + size as u64 - unread, what })
+            Step::Damaged(start + size as u64 - unread, what)
         }
     }
-}
-
-/// Reads what there is of a block whose damage is reported with the bytes behind it. Gives how many bytes at its end
-/// could not be read.
-fn damaged_content<'a>(
-    state: &mut NettraceState<'a, '_>,
-    source: &mut Source<'a>,
-    kind: Content,
-    version: u32,
-    start: u64,
-    chunk: Chunk<'a>,
-) -> usize {
-    state.out.damage_known = true;
-    let unread = content(state, source, kind, version, start, chunk);
-    state.out.damage_known = false;
-    unread
 }

@@ -1,7 +1,7 @@
 //! Reports problems to the visitor.
 
 use crate::bytes::ParseError;
-use crate::error::{Problem, ProblemLog, Severity};
+use crate::error::{Problem, ProblemLog};
 use crate::reader::Visitor;
 
 /// The visitor, and the log that keeps a damaged recording from flooding it with problems.
@@ -22,13 +22,17 @@ impl<'v> Reporter<'v> {
         self.log.report(problem, |problem| self.visitor.problem(problem));
     }
 
+    /// Reports a problem that was counted, unless it was never.
+    pub fn problems(&mut self, problem: Problem, count: u64) {
+        problem.counted(count).into_iter().for_each(|problem| self.problem(problem));
+    }
+
     /// Reports a parse error inside `block`, which begins at `start`.
     pub fn parse_problem(&mut self, code: &'static str, what: &str, start: u64, block: &[u8], error: &ParseError) {
         if self.damage_known {
             return;
         }
-        let message = format!("{what}: {error}");
-        self.problem(Problem::new(Severity::Error, code, error.offset_in(start, block), message));
+        self.problem(Problem::error(code, error.offset_in(start, block), format!("{what}: {error}")));
     }
 
     /// The end: reports what was folded.

@@ -15,6 +15,7 @@ use super::rows_v6::{label_list, metadata_row, thread_row};
 use super::state::NettraceState;
 use crate::bytes::{Parsed, i64le, take, u16le, u32le, varuint32, varuint64};
 use crate::prelude::*;
+use crate::reader::End;
 use crate::source::{MAX_CHUNK, Source};
 
 /// The first bytes of a recording of V1 to "V5", from V4 on behind "Nettrace".
@@ -33,6 +34,16 @@ const MAX_ROWS: u32 = 64;
 /// The kind of a block of removed threads, and the most bytes that one is believed to have.
 const REMOVED_THREADS: u8 = 7;
 const MAX_REMOVED: usize = 16 << 10;
+
+/// The result of reading a block.
+pub enum Step {
+    /// The next block may begin behind it.
+    Next,
+    /// No block can be expected behind it: from where on, and why.
+    Damaged(u64, String),
+    /// The file ends in it.
+    Cut,
+}
 
 /// The find of a search, and how many bytes behind its start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -355,9 +366,26 @@ pub fn go_on(
     false
 }
 
+/// Reports that the file ends at `at`, or `have` bytes further `inside` of what begins there.
+pub fn cut(state: &mut NettraceState<'_, '_>, at: u64, have: usize, inside: &str) {
+    let (code, message) = match have {
+        0 => ("no_end_mark", "the file ends here without its end mark; every block before it is complete".to_owned()),
+        _ => ("truncated", format!("the file ends here, {have} bytes into {inside}")),
+    };
+    state.problem(Problem::error(code, at + have as u64, message));
+}
+
+/// Ends the reading of a recording in blocks; `complete`: with its end mark.
+pub fn end<'a>(mut state: NettraceState<'a, '_>, source: &mut Source<'a>, complete: bool) -> End {
+    let bytes = source.position();
+    state.finish(source);
+    let trailing_bytes = if complete { trailing_bytes(&mut state.out, source) } else { 0 };
+    End { complete, bytes, trailing_bytes, dropped_events: state.drops.total }
+}
+
 /// The number of bytes behind the end mark (of a live stream those that were read); a recording among the first is
 /// reported.
-pub fn trailing_bytes(out: &mut Reporter<'_>, source: &mut Source<'_>) -> u64 {
+fn trailing_bytes(out: &mut Reporter<'_>, source: &mut Source<'_>) -> u64 {
     let end = source.position();
     let behind = source.peek(MAX_CHUNK);
     let seen = behind.len() as u64;
@@ -376,7 +404,7 @@ pub fn trailing_bytes(out: &mut Reporter<'_>, source: &mut Source<'_>) -> u64 {
 
 pub fn report_second(out: &mut Reporter<'_>, offset: u64) {
     let message = "another recording begins here, behind the first; it is not read: convert it as a file of its own";
-    out.problem(Problem::new(Severity::DataLoss, "second_recording", offset, message));
+    out.problem(Problem::loss("second_recording", offset, message));
 }
 
 #[cfg(test)]

@@ -76,47 +76,29 @@ pub fn metadata_row(input: &[u8]) -> Parsed<'_, MetadataRow> {
     Ok((after, MetadataRow { id, event_type, unknown }))
 }
 
-/// The description of a kind of event without its fields.
-enum Optional {
-    OpCode(u8),
-    Keywords(u64),
-    Message(String),
-    KeyValue,
-    ProviderGuid(Guid),
-    Level(u8),
-    Version(u8),
-}
-
-fn optional_element(input: &[u8]) -> Parsed<'_, Optional> {
+/// One element of the description of a kind of event without its fields.
+fn optional_element<'a>(input: &'a [u8], event_type: &mut EventType) -> Parsed<'a, ()> {
     let (after, kind) = u8le("Kind")(input)?;
     match kind {
-        1 => u8le("OpCode").map(Optional::OpCode).parse(after),
-        3 => u64le("Keywords").map(Optional::Keywords).parse(after),
-        4 | 5 => text("MessageTemplate").map(Optional::Message).parse(after),
-        6 => (utf8_counted("Key"), utf8_counted("Value")).map(|_| Optional::KeyValue).parse(after),
-        7 => guid("ProviderGuid").map(Optional::ProviderGuid).parse(after),
-        8 => u8le("Level").map(Optional::Level).parse(after),
-        9 => u8le("Version").map(Optional::Version).parse(after),
+        1 => u8le("OpCode").map(|opcode| event_type.opcode = Some(opcode)).parse(after),
+        3 => u64le("Keywords").map(|keywords| event_type.keywords = keywords).parse(after),
+        4 | 5 => {
+            let (after, message) = text("MessageTemplate").parse(after)?;
+            event_type.message.get_or_insert_with(|| message.into());
+            Ok((after, ()))
+        }
+        6 => (utf8_counted("Key"), utf8_counted("Value")).map(drop).parse(after),
+        7 => guid("ProviderGuid").map(|guid| event_type.provider_guid = Some(guid)).parse(after),
+        8 => u8le("Level").map(|level| event_type.level = level.into()).parse(after),
+        9 => u8le("Version").map(|version| event_type.version = version.into()).parse(after),
         _ => Err(refuse(input, "Kind", "a known kind of optional metadata")),
     }
 }
 
 /// Reads optional metadata up to the first element of a kind that is not known: its length is not known either.
 fn optional_metadata<'a>(input: &'a [u8], event_type: &mut EventType) -> Parsed<'a, ()> {
-    let mut elements = items(input, optional_element);
-    for element in &mut elements {
-        match element {
-            Optional::OpCode(opcode) => event_type.opcode = Some(opcode),
-            Optional::Keywords(keywords) => event_type.keywords = keywords,
-            Optional::Message(message) => {
-                event_type.message.get_or_insert_with(|| message.into());
-            }
-            Optional::KeyValue => {}
-            Optional::ProviderGuid(guid) => event_type.provider_guid = Some(guid),
-            Optional::Level(level) => event_type.level = level.into(),
-            Optional::Version(version) => event_type.version = version.into(),
-        }
-    }
+    let mut elements = items(input, |element: &'a [u8]| optional_element(element, event_type));
+    for () in &mut elements {}
     elements.finish()
 }
 
@@ -182,24 +164,19 @@ pub struct ThreadRow {
     pub unknown: bool,
 }
 
-/// The description of a thread.
-enum ThreadInfo {
-    Name(String),
-    ProcessId(u64),
-    ThreadId(u64),
-    KeyValue,
-    /// A row of unknown length: nothing behind it can be read.
-    Unknown,
-}
-
-fn thread_info(input: &[u8]) -> Parsed<'_, ThreadInfo> {
+/// One part of the description of a thread.
+fn thread_info<'a>(input: &'a [u8], row: &mut ThreadRow) -> Parsed<'a, ()> {
     let (input, kind) = u8le("Kind")(input)?;
     match kind {
-        1 => text("Name").map(ThreadInfo::Name).parse(input),
-        2 => varuint64("OSProcessId").map(ThreadInfo::ProcessId).parse(input),
-        3 => varuint64("OSThreadId").map(ThreadInfo::ThreadId).parse(input),
-        4 => (utf8_counted("Key"), utf8_counted("Value")).map(|_| ThreadInfo::KeyValue).parse(input),
-        _ => Ok((&[], ThreadInfo::Unknown)),
+        1 => text("Name").map(|name| row.thread.name = Some(name)).parse(input),
+        2 => varuint64("OSProcessId").map(|id| row.thread.process_id = id).parse(input),
+        3 => varuint64("OSThreadId").map(|id| row.thread.thread_id = id).parse(input),
+        4 => (utf8_counted("Key"), utf8_counted("Value")).map(drop).parse(input),
+        // Of unknown length: nothing behind it can be read.
+        _ => {
+            row.unknown = true;
+            Ok((&[], ()))
+        }
     }
 }
 
@@ -209,78 +186,48 @@ pub fn thread_row(input: &[u8], default_process: u64) -> Parsed<'_, ThreadRow> {
     let (infos_at, index) = varuint64("Index")(row)?;
     let thread = Thread { process_id: default_process, ..Thread::default() };
     let mut read = ThreadRow { index, thread, unknown: false };
-    let mut infos = items(infos_at, thread_info);
-    for info in &mut infos {
-        match info {
-            ThreadInfo::Name(name) => read.thread.name = Some(name),
-            ThreadInfo::ProcessId(id) => read.thread.process_id = id,
-            ThreadInfo::ThreadId(id) => read.thread.thread_id = id,
-            ThreadInfo::KeyValue => {}
-            ThreadInfo::Unknown => read.unknown = true,
-        }
-    }
+    let mut infos = items(infos_at, |info| thread_info(info, &mut read));
+    for () in &mut infos {}
     infos.finish()?;
     Ok((after, read))
 }
 
-/// One label of a list.
-enum Label {
-    ActivityId(Guid),
-    RelatedActivityId(Guid),
-    /// A pair for the JSON object.
-    Pair(String, serde_json::Value),
-    OpCode(u8),
-    Keywords(u64),
-    Level(u8),
-    Version(u8),
-}
-
-/// `Kind:u8 value`; the top bit of the kind marks the last label of the list.
-fn label(input: &[u8]) -> Parsed<'_, (bool, Label)> {
+/// One label of a list: `Kind:u8 value`. Gives whether it is the last one, which the top bit of the kind says.
+fn label<'a>(
+    input: &'a [u8],
+    (labels, overrides): &mut (Labels, Overrides),
+    pairs: &mut serde_json::Map<String, serde_json::Value>,
+) -> Parsed<'a, bool> {
     let (after, kind) = u8le("Kind")(input)?;
-    let pair = |key: &str, value: String| Label::Pair(key.to_owned(), value.into());
-    let (after, label) = match kind & 0x7F {
-        1 => guid("ActivityId").map(Label::ActivityId).parse(after),
-        2 => guid("RelatedActivityId").map(Label::RelatedActivityId).parse(after),
-        3 => guid("TraceId").map(|id| pair("TraceId", hex(&id))).parse(after),
-        4 => u64le("SpanId").map(|id| pair("SpanId", format!("{id:016x}"))).parse(after),
-        5 => (text("Key"), text("Value")).map(|(key, value)| Label::Pair(key, value.into())).parse(after),
-        6 => (text("Key"), varuint64("Value")).map(|(key, value)| Label::Pair(key, zigzag(value).into())).parse(after),
-        7 => u8le("OpCode").map(Label::OpCode).parse(after),
-        8 => u64le("Keywords").map(Label::Keywords).parse(after),
-        9 => u8le("Level").map(Label::Level).parse(after),
-        10 => u8le("Version").map(Label::Version).parse(after),
+    let mut pair = |key: &str, value: serde_json::Value| drop(pairs.insert(key.to_owned(), value));
+    let (after, ()) = match kind & 0x7F {
+        1 => guid("ActivityId").map(|id| labels.activity_id = id).parse(after),
+        2 => guid("RelatedActivityId").map(|id| labels.related_activity_id = id).parse(after),
+        3 => guid("TraceId").map(|id| pair("TraceId", hex(&id).into())).parse(after),
+        4 => u64le("SpanId").map(|id| pair("SpanId", format!("{id:016x}").into())).parse(after),
+        5 => (text("Key"), text("Value")).map(|(key, value)| pair(&key, value.into())).parse(after),
+        6 => (text("Key"), varuint64("Value")).map(|(key, value)| pair(&key, zigzag(value).into())).parse(after),
+        7 => u8le("OpCode").map(|opcode| overrides.opcode = Some(opcode)).parse(after),
+        8 => u64le("Keywords").map(|keywords| overrides.keywords = Some(keywords)).parse(after),
+        9 => u8le("Level").map(|level| overrides.level = Some(level)).parse(after),
+        10 => u8le("Version").map(|version| overrides.version = Some(version)).parse(after),
         _ => Err(refuse(input, "Kind", "a known kind of label")),
     }?;
-    Ok((after, (kind & 0x80 != 0, label)))
+    Ok((after, kind & 0x80 != 0))
 }
 
 /// One label list: the labels and what they override in the event's type.
 pub fn label_list(input: &[u8]) -> Parsed<'_, (Labels, Overrides)> {
-    let mut labels = Labels::default();
-    let mut overrides = Overrides::default();
+    let mut list = <(Labels, Overrides)>::default();
     let mut pairs = serde_json::Map::new();
-    let mut rest = input;
-    loop {
-        let (is_last, found);
-        (rest, (is_last, found)) = label(rest)?;
-        match found {
-            Label::ActivityId(id) => labels.activity_id = id,
-            Label::RelatedActivityId(id) => labels.related_activity_id = id,
-            Label::Pair(key, value) => drop(pairs.insert(key, value)),
-            Label::OpCode(opcode) => overrides.opcode = Some(opcode),
-            Label::Keywords(keywords) => overrides.keywords = Some(keywords),
-            Label::Level(level) => overrides.level = Some(level),
-            Label::Version(version) => overrides.version = Some(version),
-        }
-        if is_last {
-            break;
-        }
+    let (mut rest, mut is_last) = (input, false);
+    while !is_last {
+        (rest, is_last) = label(rest, &mut list, &mut pairs)?;
     }
     if !pairs.is_empty() {
-        labels.json = serde_json::Value::Object(pairs).to_string();
+        list.0.json = serde_json::Value::Object(pairs).to_string();
     }
-    Ok((rest, (labels, overrides)))
+    Ok((rest, list))
 }
 
 fn hex(id: &Guid) -> String {

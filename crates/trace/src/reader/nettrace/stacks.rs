@@ -28,7 +28,8 @@ pub struct Stacks<'a> {
     chunks: Vec<Chunk<'a>>,
     owned: usize,
     next_key: u32,
-    epoch: u32,
+    /// The epoch that events read now belong to.
+    pub epoch: u32,
     /// The id behind the last one of this epoch.
     next_id: u32,
     /// Epoch and next id before a gap behind which no stack block was read yet.
@@ -111,12 +112,6 @@ impl<'a> Stacks<'a> {
         {
             self.epoch = epoch;
         }
-    }
-
-    /// The epoch that events read now belong to.
-    #[inline]
-    pub fn epoch(&self) -> u32 {
-        self.epoch
     }
 
     /// The stack with this id; `None` when the region has none.

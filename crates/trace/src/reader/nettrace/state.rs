@@ -13,7 +13,7 @@ use super::report::Reporter;
 use super::stacks::Stacks;
 use super::threads::Threads;
 use crate::bytes::{ParseError, Parsed, inner, refuse, take};
-use crate::error::{Problem, Severity};
+use crate::error::Problem;
 use crate::reader::text::TextBudget;
 use crate::reader::{EventType, Labels, Order, RawEvent, Stack, Thread, ThreadIndex, TraceInfo, TypeId, Visitor};
 use crate::source::{Chunk, Source};
@@ -90,6 +90,14 @@ impl<'a, 'v> NettraceState<'a, 'v> {
     pub fn set_cut(&mut self) {
         self.cut = true;
         self.out.damage_known = true;
+    }
+
+    /// Reads what there is of a block whose damage is reported with the bytes behind it.
+    pub fn damaged<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        self.out.damage_known = true;
+        let read = read(self);
+        self.out.damage_known = false;
+        read
     }
 
     /// Binds a metadata id to a kind of event.
@@ -189,7 +197,7 @@ impl<'a, 'v> NettraceState<'a, 'v> {
             let message = format!(
                 "event block is damaged; the events before the damage are kept, {unread} bytes are lost: {error}"
             );
-            let problem = Problem::new(Severity::Error, "damaged_event", error.offset_in(start, chunk), message);
+            let problem = Problem::error("damaged_event", error.offset_in(start, chunk), message);
             self.out.problem(problem.count(unread as u64));
         }
     }
@@ -265,7 +273,7 @@ impl<'a, 'v> NettraceState<'a, 'v> {
             capture_thread: resolved.capture,
             processor: header.processor,
             stack_id: header.stack_id,
-            stack_epoch: self.stacks.epoch(),
+            stack_epoch: self.stacks.epoch,
             labels: resolved.labels,
             chunk: chunk_number,
             start: payload_at as u32,
@@ -296,8 +304,7 @@ impl<'a, 'v> NettraceState<'a, 'v> {
     fn gap_problem(&self, thread: ThreadIndex, gap: u32, offset: u64) -> Problem {
         let thread_id = self.threads.os_id(thread);
         let message = format!("at least {gap} events of thread {thread_id} were dropped before this point");
-        let problem = Problem::new(Severity::DataLoss, "dropped_events", offset, message);
-        problem.count(u64::from(gap)).thread(thread_id)
+        Problem::loss("dropped_events", offset, message).count(u64::from(gap)).thread(thread_id)
     }
 
     /// Takes note of the last sequence number that a thread has at a sequence point.
@@ -358,7 +365,7 @@ impl<'a, 'v> NettraceState<'a, 'v> {
             }
             None => {
                 let message = format!("stack {} is not defined in this region", event.stack_id);
-                self.out.problem(Problem::new(Severity::Error, "unknown_stack", offset, message));
+                self.out.problem(Problem::error("unknown_stack", offset, message));
                 Stack::default()
             }
         };
@@ -426,7 +433,7 @@ impl<'a, 'v> NettraceState<'a, 'v> {
     /// and label lists may mean others from here on. Kinds of events and threads keep their ids, unless it is a
     /// recording whose sequence points end those, too.
     pub fn gap(&mut self, offset: u64, bytes: u64, message: String) {
-        self.out.problem(Problem::new(Severity::Error, "damaged_container", offset, message).count(bytes));
+        self.out.problem(Problem::error("damaged_container", offset, message).count(bytes));
         self.stacks.gap();
         self.labels.forget_ids();
         self.forget_by_flags(self.flags);
@@ -441,16 +448,12 @@ impl<'a, 'v> NettraceState<'a, 'v> {
         let position = source.position();
         if let Some((offset, count)) = self.lost_stacks {
             let message = "events whose stacks are unknown, because bytes before them are missing";
-            self.out.problem(Problem::new(Severity::Error, "unknown_stack", offset, message).count(count));
+            self.out.problem(Problem::error("unknown_stack", offset, message).count(count));
         }
-        if self.late > 0 {
-            let message = "events are older than one delivered before them: the file breaks its own order";
-            self.out.problem(Problem::new(Severity::Info, "out_of_order", position, message).count(self.late));
-        }
-        if self.clamped > 0 {
-            let message = "times of events beyond 64 bits of nanoseconds were clamped to 64 bits";
-            self.out.problem(Problem::new(Severity::Error, "time_out_of_range", position, message).count(self.clamped));
-        }
+        let message = "events are older than one delivered before them: the file breaks its own order";
+        self.out.problems(Problem::info("out_of_order", position, message), self.late);
+        let message = "times of events beyond 64 bits of nanoseconds were clamped to 64 bits";
+        self.out.problems(Problem::error("time_out_of_range", position, message), self.clamped);
         self.out.finish();
         self.out.visitor.progress(position);
     }

@@ -39,7 +39,7 @@ impl Threads {
         }
         if self.threads.len() == MAX_THREADS - 1 {
             let message = format!("more than {MAX_THREADS} threads; the others are shown as one without an id");
-            out.problem(Problem::new(Severity::DataLoss, "too_many_threads", offset, message));
+            out.problem(Problem::loss("too_many_threads", offset, message));
             return self.add(Thread { name: Some("other threads".to_owned()), ..Thread::default() }, out);
         }
         if !text.take(thread.name.as_ref().map_or(0, String::len)) {
@@ -73,8 +73,7 @@ impl Threads {
         if let Some(index) = self.by_index.get(&raw) {
             return *index;
         }
-        let message = format!("thread index {raw} is not defined");
-        out.problem(Problem::new(Severity::Error, "unknown_thread", offset, message));
+        out.problem(Problem::error("unknown_thread", offset, format!("thread index {raw} is not defined")));
         let stand_in = Thread { name: Some(format!("index {raw}")), ..Thread::default() };
         let index = self.intern(stand_in, text, out, offset);
         self.define(raw, index);

@@ -6,7 +6,7 @@ use nom::multi::fill;
 use super::state::NettraceState;
 use crate::bytes::{Parsed, i64le, u16le, u32le};
 use crate::prelude::*;
-use crate::reader::{NETTRACE_CONTAINER, TraceInfo};
+use crate::reader::{NETTRACE_CONTAINER, Order, TraceInfo, Visitor};
 use crate::time::{Clock, system_time_to_utc_ns};
 
 /// `SyncTimeUTC:SYSTEMTIME SyncTimeQPC:i64 QPCFrequency:i64`, which every version begins with; and whether the
@@ -54,7 +54,7 @@ pub fn flat_fields(input: &[u8], version: u32) -> Parsed<'_, TraceInfo> {
 }
 
 /// Refuses a header that nothing behind it could be read with.
-pub fn check(info: &TraceInfo, path: &Path, offset: u64) -> Result<()> {
+fn check(info: &TraceInfo, path: &Path, offset: u64) -> Result<()> {
     let refuse = |what: String, expected: &str| {
         Err(Error::Unreadable { path: path.to_owned(), offset, what, expected: expected.into() })
     };
@@ -67,10 +67,21 @@ pub fn check(info: &TraceInfo, path: &Path, offset: u64) -> Result<()> {
     Ok(())
 }
 
-/// A note when the start of the recording cannot be known.
-pub fn report_start(state: &mut NettraceState<'_, '_>, known: bool, offset: u64) {
-    if !known {
+/// Begins to read what is behind a header that lies at `offset`: hands it on, with a note when the start of the recording is not
+/// known. Fails for one that nothing could be read with.
+pub fn begin<'a, 'v>(
+    info: &TraceInfo,
+    path: &Path,
+    offset: u64,
+    order: Order,
+    visitor: &'v mut dyn Visitor,
+) -> Result<NettraceState<'a, 'v>> {
+    check(info, path, offset)?;
+    visitor.trace(info);
+    let mut state = NettraceState::new(visitor, order, info);
+    if !info.start_known {
         let message = "the header's start time is not a valid date; times of day count from 1970";
-        state.problem(Problem::new(Severity::Error, "bad_start_time", offset, message));
+        state.problem(Problem::error("bad_start_time", offset, message));
     }
+    Ok(state)
 }

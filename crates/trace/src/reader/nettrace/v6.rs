@@ -9,14 +9,14 @@
 
 use super::blocks_v6::content;
 use super::live;
-use super::resync::{Found, find, go_on, has_form_v6, is_block_v6, is_recording, trailing_bytes};
+use super::resync::{Found, Step, cut, end, find, go_on, has_form_v6, is_block_v6, is_recording};
 use super::rows_v6::trace;
 use super::state::NettraceState;
-use super::trace_object::{check, report_start};
+use super::trace_object::begin;
 use crate::bytes::{Parsed, inner, u32le};
 use crate::prelude::*;
 use crate::reader::{End, Order, Visitor};
-use crate::source::{Chunk, Source};
+use crate::source::Source;
 
 /// Bytes of a block's size and kind.
 const HEAD: usize = 4;
@@ -61,15 +61,9 @@ pub fn read(path: &Path, source: &mut Source<'_>, order: Order, visitor: &mut dy
             return unreadable(error.offset_in(start, &block), what, error.expected());
         }
     };
-    check(&info, path, start)?;
-    visitor.trace(&info);
-    let mut state = NettraceState::new(visitor, order, &info);
-    report_start(&mut state, info.start_known, start);
+    let mut state = begin(&info, path, start, order, visitor)?;
     let complete = blocks(&mut state, source);
-    let bytes = source.position();
-    state.finish(source);
-    let trailing_bytes = if complete { trailing_bytes(&mut state.out, source) } else { 0 };
-    Ok(End { complete, bytes, trailing_bytes, dropped_events: state.drops.total })
+    Ok(end(state, source, complete))
 }
 
 /// Reads the blocks behind the trace block. Gives whether the end mark was reached.
@@ -91,15 +85,8 @@ fn blocks<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>) -> boo
                 Step::Cut => return false,
             },
             Err(_) => {
-                let (code, message) = match have {
-                    0 => (
-                        "no_end_mark",
-                        "the file ends here without its end mark; every block before it is complete".into(),
-                    ),
-                    _ => ("truncated", format!("the file ends here, {have} bytes into a block header")),
-                };
+                cut(state, at, have, "a block header");
                 source.skip(have);
-                state.problem(Problem::new(Severity::Error, code, at + have as u64, message));
                 return false;
             }
         };
@@ -116,16 +103,6 @@ fn is_end(source: &mut Source<'_>, size: usize) -> bool {
     let view = source.peek(HEAD + size + LOOK);
     // An end mark that claims to be longer than the file is not an end mark.
     view.get(HEAD + size..).is_some_and(|behind| behind.is_empty() || is_recording(behind))
-}
-
-/// The result of reading a block.
-enum Step {
-    /// The next block may begin behind it.
-    Next,
-    /// No block can be expected behind it: from where on, and why.
-    Damaged(u64, String),
-    /// The file ends in it.
-    Cut,
 }
 
 /// The end of a block, judged by its size.
@@ -208,7 +185,7 @@ fn block<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>, size: u
         }
         BlockEnd::Earlier(next) => {
             let chunk = source.take(next);
-            let read = (next - damaged_content(state, source, kind, start, chunk)) as u64;
+            let read = (next - state.damaged(|state| content(state, source, kind, start, chunk))) as u64;
             let from = if read < next as u64 { start + read } else { head_at };
             let message = format!(
                 "block of kind {kind} does not end where its size of {size} bytes says, the next begins before"
@@ -220,33 +197,18 @@ fn block<'a>(state: &mut NettraceState<'a, '_>, source: &mut Source<'a>, size: u
             let chunk = source.take(size);
             let (end, missing) = (start + chunk.len() as u64, size - chunk.len());
             let message = format!("the file ends inside a block of kind {kind}: {missing} bytes are missing");
-            state.problem(Problem::new(Severity::Error, "truncated", end, message));
+            state.problem(Problem::error("truncated", end, message));
             state.set_cut();
             content(state, source, kind, start, chunk);
             Step::Cut
         }
         BlockEnd::Bad => {
             let chunk = source.take(size);
-            let unread = damaged_content(state, source, kind, start, chunk) as u64;
+            let unread = state.damaged(|state| content(state, source, kind, start, chunk)) as u64;
             if unread == 0 {
                 return Step::Next;
             }
             Step::Damaged(start + size as u64 - unread, format!("damage in a block of kind {kind}"))
         }
     }
-}
-
-/// Reads what there is of a block whose damage is reported with the bytes behind it. Gives how many bytes at its end
-/// could not be read.
-fn damaged_content<'a>(
-    state: &mut NettraceState<'a, '_>,
-    source: &mut Source<'a>,
-    kind: u8,
-    start: u64,
-    chunk: Chunk<'a>,
-) -> usize {
-    state.out.damage_known = true;
-    let unread = content(state, source, kind, start, chunk);
-    state.out.damage_known = false;
-    unread
 }
