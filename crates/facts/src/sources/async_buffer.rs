@@ -57,13 +57,17 @@ impl Default for Lengths {
     }
 }
 
-/// The compiler of an async method.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The runtime (.NET 11): frames are code addresses.
-    Runtime,
-    /// The C# compiler, as a state machine: frames are methods.
-    StateMachine,
+tracequet_trace::worded! {
+    /// The compiler of an async method.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Kind {
+        /// The runtime (.NET 11): frames are code addresses.
+        Runtime = "runtime",
+        /// The C# compiler, as a state machine: frames are methods.
+        StateMachine = "state_machine",
+    }
+    /// The word in the tables.
+    pub fn word;
 }
 
 /// A logical call stack, the innermost method first.

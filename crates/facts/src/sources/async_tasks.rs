@@ -94,23 +94,11 @@ struct Key {
 /// A task that has not ended, or runs still.
 #[derive(Debug, Default)]
 struct Task {
-    ts_ns: i64,
-    parent: Option<u64>,
-    kind: Option<&'static str>,
-    created_ns: Option<i64>,
-    first_resumed_ns: Option<i64>,
-    end_ns: Option<i64>,
-    outcome: Option<&'static str>,
+    /// The row as far as it is known, but for the method.
+    row: AsyncTask<'static>,
     method: Option<Rc<str>>,
     /// The outermost frame of its call stack.
     root: Option<u64>,
-    callsite_id: CallsiteId,
-    thread_id: u64,
-    activity_id: Guid,
-    running_ns: Option<i64>,
-    waiting_ns: Option<i64>,
-    resumes: u32,
-    switches: u32,
     last_thread: Option<u64>,
     /// Since when it has no thread; `None` when it has one, or nothing is known.
     off_since: Option<i64>,
@@ -120,7 +108,6 @@ struct Task {
     frames: Option<Rc<[u64]>>,
     /// The number of losses before it.
     losses: u64,
-    touches_gap: bool,
 }
 
 /// The event that put a task on a thread: its end belongs to that.
@@ -215,44 +202,25 @@ pub struct AsyncTasks {
 }
 
 impl Task {
-    fn row<'t>(&'t self, key: &Key, method: Option<&'t str>) -> AsyncTask<'t> {
-        AsyncTask {
-            ts_ns: self.ts_ns,
-            created_ts_ns: self.created_ns,
-            first_resumed_ts_ns: self.first_resumed_ns,
-            end_ts_ns: self.end_ns,
-            process_id: key.process.id,
-            task_id: key.id,
-            parent_task_id: self.parent,
-            source: key.source.word(),
-            kind: self.kind,
-            method,
-            outcome: self.outcome,
-            running_ns: self.running_ns,
-            waiting_ns: self.waiting_ns,
-            resume_count: self.resumes,
-            thread_switch_count: self.switches,
-            thread_id: self.thread_id,
-            callsite_id: self.callsite_id,
-            activity_id: self.activity_id,
-            touches_gap: self.touches_gap,
-        }
+    fn row<'t>(&'t self, method: Option<&'t str>) -> AsyncTask<'t> {
+        let row: AsyncTask<'t> = self.row;
+        AsyncTask { method, ..row }
     }
 
     /// Notes that the task had no thread until now.
     fn waited(&mut self, ts_ns: i64) -> Option<i64> {
         let since = self.off_since.take()?;
         let waited = ts_ns.saturating_sub(since).max(0);
-        self.waiting_ns = Some(self.waiting_ns.unwrap_or_default().saturating_add(waited));
+        self.row.waiting_ns = Some(self.row.waiting_ns.unwrap_or_default().saturating_add(waited));
         Some(since)
     }
 
     /// Notes that the task had a thread from one time to another. Returns until when it ran.
     fn ran(&mut self, since_ns: i64, until_ns: i64) -> i64 {
         // Work of a thread behind the end of a task is work for those that waited for it.
-        let until_ns = self.end_ns.map_or(until_ns, |end_ns| until_ns.min(end_ns));
+        let until_ns = self.row.end_ts_ns.map_or(until_ns, |end_ns| until_ns.min(end_ns));
         let ran = until_ns.saturating_sub(since_ns).max(0);
-        self.running_ns = Some(self.running_ns.unwrap_or_default().saturating_add(ran));
+        self.row.running_ns = Some(self.row.running_ns.unwrap_or_default().saturating_add(ran));
         until_ns
     }
 }
@@ -289,19 +257,21 @@ impl AsyncTasks {
             return None;
         }
         let losses = self.losses(key.source);
-        let new = || Task { ts_ns, thread_id, losses, ..Task::default() };
+        let (process_id, task_id, source) = (key.process.id, key.id, key.source.word());
+        let row = AsyncTask { ts_ns, thread_id, process_id, task_id, source, ..AsyncTask::default() };
+        let new = || Task { row, losses, ..Task::default() };
         Some(self.tasks.entry(key).or_insert_with(new))
     }
 
     fn create(&mut self, key: Key, ts_ns: i64, thread_id: u64, parent: Option<u64>) -> Option<&mut Task> {
         let task = self.task(key, ts_ns, thread_id)?;
         if parent.is_some() {
-            task.parent = parent;
+            task.row.parent_task_id = parent;
         }
-        if task.created_ns.is_none() {
-            task.created_ns = Some(ts_ns);
+        if task.row.created_ts_ns.is_none() {
+            task.row.created_ts_ns = Some(ts_ns);
             task.last_thread.get_or_insert(thread_id);
-            if task.on == 0 && task.resumes == 0 {
+            if task.on == 0 && task.row.resume_count == 0 {
                 task.off_since = Some(ts_ns);
             }
         }
@@ -371,10 +341,11 @@ impl AsyncTasks {
         self.wait_of_is_over(key, of.2, ts_ns, sink);
         let Some(task) = self.task(key, ts_ns, of.2) else { return };
         let waited_since = task.waited(ts_ns);
-        task.first_resumed_ns.get_or_insert(ts_ns);
-        task.resumes = task.resumes.saturating_add(1);
+        task.row.first_resumed_ts_ns.get_or_insert(ts_ns);
+        task.row.resume_count = task.row.resume_count.saturating_add(1);
         let before = task.last_thread.replace(of.2);
-        task.switches = task.switches.saturating_add(u32::from(before.is_some_and(|before| before != of.2)));
+        task.row.thread_switch_count =
+            task.row.thread_switch_count.saturating_add(u32::from(before.is_some_and(|before| before != of.2)));
         task.on += 1;
         if let Some(thread) = self.threads.get_mut(&of) {
             thread.runs.push(Run {
@@ -400,9 +371,9 @@ impl AsyncTasks {
             self.left(&run, of.2, ts_ns, sink);
             let Some(task) = self.tasks.get_mut(&run.key) else { continue };
             task.on = task.on.saturating_sub(1);
-            let is_over = task.end_ns.is_some() && task.on == 0;
+            let is_over = task.row.end_ts_ns.is_some() && task.on == 0;
             let ends = ends && number == 0;
-            if task.end_ns.is_none() && task.on == 0 && !ends {
+            if task.row.end_ts_ns.is_none() && task.on == 0 && !ends {
                 task.off_since = Some(ts_ns);
             }
             if ends {
@@ -433,7 +404,7 @@ impl AsyncTasks {
         let callsite_id = if run.first_callsite_id != 0 {
             run.first_callsite_id
         } else {
-            self.tasks.get(&run.key).map_or(0, |task| task.callsite_id)
+            self.tasks.get(&run.key).map_or(0, |task| task.row.callsite_id)
         };
         sink.add(&AsyncWait {
             start_ts_ns: since_ns,
@@ -454,8 +425,8 @@ impl AsyncTasks {
     fn end(&mut self, key: Key, ts_ns: i64, outcome: Option<&'static str>, sink: &mut impl FactSink) {
         let Some(task) = self.tasks.get_mut(&key) else { return };
         task.waited(ts_ns);
-        task.end_ns.get_or_insert(ts_ns);
-        task.outcome = task.outcome.or(outcome);
+        task.row.end_ts_ns.get_or_insert(ts_ns);
+        task.row.outcome = task.row.outcome.or(outcome);
         if task.on == 0 {
             self.report(key, sink);
         }
@@ -464,21 +435,21 @@ impl AsyncTasks {
     /// The row of a task, at once or when its method has its name.
     fn report(&mut self, key: Key, sink: &mut impl FactSink) {
         let Some(mut task) = self.tasks.remove(&key) else { return };
-        task.touches_gap |= task.losses != self.losses(key.source);
+        task.row.touches_gap |= task.losses != self.losses(key.source);
         self.kept_frames -= task.frames.take().map_or(0, |frames| frames.len());
         if task.root.is_some() && self.nameless.len() < MAX_NAMELESS {
             self.nameless.push((key, task));
         } else {
-            sink.add(&task.row(&key, task.method.as_deref()));
+            sink.add(&task.row(task.method.as_deref()));
         }
     }
 
     /// Gives the tasks that have ended the names of their methods, and their rows. Called when all methods are known.
     pub fn name(&mut self, names: &Names<'_>, sink: &mut impl FactSink) {
         for (key, task) in std::mem::take(&mut self.nameless) {
-            let (mut text, ts_ns) = (String::new(), task.first_resumed_ns.unwrap_or(task.ts_ns));
+            let (mut text, ts_ns) = (String::new(), task.row.first_resumed_ts_ns.unwrap_or(task.row.ts_ns));
             let is_known = task.root.is_some_and(|root| names.push(&mut text, key.process, root, ts_ns));
-            sink.add(&task.row(&key, is_known.then_some(text.as_str()).or(task.method.as_deref())));
+            sink.add(&task.row(is_known.then_some(text.as_str()).or(task.method.as_deref())));
         }
     }
 
@@ -486,7 +457,7 @@ impl AsyncTasks {
     fn keep(&mut self, key: Key, stack: Stack, kind: Kind, of: ThreadKey, ts_ns: i64, shared: &mut Shared) -> Vec<u64> {
         let kept = self.kept_frames;
         let Some(task) = self.task(key, ts_ns, of.2) else { return stack.frames };
-        task.kind.get_or_insert(word(kind));
+        task.row.kind.get_or_insert(kind.word());
         if stack.frames.is_empty() {
             return task.frames.as_ref().map_or_else(Vec::new, |frames| frames.to_vec());
         }
@@ -495,9 +466,9 @@ impl AsyncTasks {
         if has_room {
             task.frames = Some(stack.frames.as_slice().into());
         }
-        if task.callsite_id == 0 {
+        if task.row.callsite_id == 0 {
             task.root = stack.frames.last().copied();
-            task.callsite_id = shared.callsites.intern_logical(&stack.frames, key.process, ts_ns);
+            task.row.callsite_id = shared.callsites.intern_logical(&stack.frames, key.process, ts_ns);
         }
         self.kept_frames = kept - before + if has_room { stack.frames.len() } else { 0 };
         stack.frames
@@ -531,7 +502,7 @@ impl AsyncTasks {
         match step {
             Step::Create { kind, parent, id } => {
                 if let Some(task) = self.create(key(id), ts_ns, of.2, (parent != 0).then_some(parent)) {
-                    task.kind.get_or_insert(word(kind));
+                    task.row.kind.get_or_insert(kind.word());
                 }
             }
             Step::CreateStack { kind, stack } => {
@@ -543,7 +514,7 @@ impl AsyncTasks {
             Step::Resume { kind, id } => {
                 self.enter(of, key(id), By::Resume, ts_ns, sink);
                 if let Some(task) = self.tasks.get_mut(&key(id)) {
-                    task.kind.get_or_insert(word(kind));
+                    task.row.kind.get_or_insert(kind.word());
                 }
             }
             Step::ResumeStack { kind, stack } => {
@@ -564,7 +535,7 @@ impl AsyncTasks {
                 self.segment(of, ts_ns, true, sink);
                 if let Some(task) = self.tasks.get_mut(&key) {
                     // The callers that are known now belong to the stack of the task.
-                    task.callsite_id = 0;
+                    task.row.callsite_id = 0;
                 }
                 let stack = Stack { frames: frames.clone(), ..stack };
                 self.keep(key, stack, kind, of, ts_ns, shared);
@@ -574,8 +545,8 @@ impl AsyncTasks {
             Step::SuspendStack { kind, stack } => {
                 self.keep(key(stack.id), stack, kind, of, ts_ns, shared);
             }
-            Step::Suspend => self.leave_top(of, ts_ns, false, sink),
-            Step::Complete => self.leave_top(of, ts_ns, true, sink),
+            Step::Suspend => self.leave(of, ts_ns, |_| true, false, sink),
+            Step::Complete => self.leave(of, ts_ns, |_| true, true, sink),
             Step::CompleteMethod => self.frames_end(of, 1, ts_ns, shared, sink),
             Step::Unwind { frames } => self.frames_end(of, frames, ts_ns, shared, sink),
             Step::Reset => {
@@ -588,17 +559,13 @@ impl AsyncTasks {
                         self.left(&run, of.2, ts_ns, sink);
                         if let Some(task) = self.tasks.get_mut(&run.key) {
                             task.on = task.on.saturating_sub(1);
-                            task.touches_gap = true;
+                            task.row.touches_gap = true;
                         }
                     }
                 }
             }
             Step::Clock { .. } | Step::Other => {}
         }
-    }
-
-    fn leave_top(&mut self, of: ThreadKey, ts_ns: i64, ends: bool, sink: &mut impl FactSink) {
-        self.leave(of, ts_ns, |_| true, ends, sink);
     }
 
     fn buffer(&mut self, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
@@ -613,13 +580,8 @@ impl AsyncTasks {
             first = Some((0, "the event is shorter than its buffer"));
         }
         let has_room = self.profilers.len() < MAX_PROCESSES || self.profilers.contains_key(&process);
-        let mut lengths = match self.profilers.get_mut(&process) {
-            Some(profiler) => std::mem::take(&mut profiler.lengths),
-            None => Lengths::default(),
-        };
-        if has_room {
-            self.profilers.entry(process).or_default();
-        }
+        let known = has_room.then(|| self.profilers.entry(process).or_default());
+        let mut lengths = known.map(|profiler| std::mem::take(&mut profiler.lengths)).unwrap_or_default();
         match Buffer::new(whole.unwrap_or(bytes)) {
             Ok(mut buffer) => {
                 let of = (process, Source::Profiler, buffer.thread_id);
@@ -664,8 +626,7 @@ impl AsyncTasks {
             self.damaged += 1;
             if self.damaged <= MAX_REPORTED {
                 let message = format!("a buffer of the async profiler is damaged at its byte {offset}: {message}");
-                let problem = Problem::new(Severity::DataLoss, "damaged_async_buffer", input.offset(), message);
-                sink.problem(&problem.count(count));
+                sink.problem(&Problem::loss("damaged_async_buffer", input.offset(), message).count(count));
             }
             // Threads may have gone on unseen.
             self.losses += 1;
@@ -702,7 +663,7 @@ impl AsyncTasks {
         let waiter = goes_on.or_else(|| number("OriginatingTaskID"));
         if let Some(task) = self.tasks.get_mut(&key(awaited)).filter(|_| goes_on.is_some() && goes_on != Some(awaited))
         {
-            task.parent = goes_on;
+            task.row.parent_task_id = goes_on;
         }
         let activity_id = input.event.raw.labels.activity_id;
         let row = AsyncWait {
@@ -794,7 +755,7 @@ impl AsyncTasks {
         method.truncate(end);
         let method = self.name_of(&method);
         let Some(task) = self.create(key, input.ts_ns(), input.thread_id(), None) else { return };
-        task.kind = task.kind.or(kind);
+        task.row.kind = task.row.kind.or(kind);
         task.method = task.method.take().or(method);
         about(task, input);
     }
@@ -805,11 +766,11 @@ const MAX_NAME: usize = 1 << 10;
 
 /// Adds the other fields of the event that creates a task.
 fn about(task: &mut Task, input: &Input<'_>) {
-    if task.callsite_id == 0 {
-        task.callsite_id = input.callsite_id;
+    if task.row.callsite_id == 0 {
+        task.row.callsite_id = input.callsite_id;
     }
-    if task.activity_id.is_none() {
-        task.activity_id = input.event.raw.labels.activity_id;
+    if task.row.activity_id.is_none() {
+        task.row.activity_id = input.event.raw.labels.activity_id;
     }
 }
 
@@ -821,14 +782,6 @@ fn frames_in(step: &Step) -> usize {
         | Step::SuspendStack { stack, .. }
         | Step::AppendStack { stack, .. } => stack.frames.len(),
         _ => 0,
-    }
-}
-
-/// The word for a kind.
-fn word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Runtime => "runtime",
-        Kind::StateMachine => "state_machine",
     }
 }
 
@@ -872,14 +825,14 @@ impl Tracker for AsyncTasks {
             AsyncTasksAction::Scheduled => {
                 let parent = Some(input.number("CreatingTaskID")).filter(|id| *id != 0);
                 if let Some(task) = self.create(key, ts_ns, of.2, parent) {
-                    task.kind.get_or_insert("task");
+                    task.row.kind.get_or_insert("task");
                     about(task, input);
                 }
             }
             AsyncTasksAction::Started => {
                 self.enter(of, key, By::Started, ts_ns, sink);
                 if let Some(task) = self.tasks.get_mut(&key) {
-                    task.kind.get_or_insert("task");
+                    task.row.kind.get_or_insert("task");
                 }
             }
             AsyncTasksAction::Completed => {
@@ -941,7 +894,7 @@ impl Tracker for AsyncTasks {
             {
                 let row = AsyncWait { start_ts_ns: since_ns, process_id: key.process.id, ..AsyncWait::default() };
                 let row = AsyncWait { task_id: Some(key.id), source: key.source.word(), kind: "async", ..row };
-                let (callsite_id, thread_id) = (task.callsite_id, task.last_thread.unwrap_or(task.thread_id));
+                let (callsite_id, thread_id) = (task.row.callsite_id, task.last_thread.unwrap_or(task.row.thread_id));
                 let touches_gap = task.losses != self.settled_losses;
                 sink.add(&AsyncWait { callsite_id, thread_id, touches_gap, ..row });
             }
