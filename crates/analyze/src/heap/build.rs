@@ -38,8 +38,8 @@ pub(super) fn build(walk: Walk, names: &dyn Names, snapshot: &Snapshot, limit: &
     limit.check(&walk, 0)?;
     let (addresses, places, repeated_objects) = objects(&walk)?;
     limit.check_parts(&walk, &addresses)?;
-    let (type_names, kinds) = type_names(names, walk.types())?;
-    let mut shapes = walk.shapes().to_vec();
+    let (type_names, kinds) = type_names(names, &walk.types)?;
+    let mut shapes = walk.shapes.clone();
     shapes.iter_mut().for_each(|shape| shape.kind = kinds[shape.kind as usize]);
     let mut unresolved = Unresolved { repeated_objects, ..Unresolved::default() };
     let (references, [plain, dependent]) = references(&walk, &addresses, &mut unresolved)?;
@@ -95,12 +95,12 @@ fn objects(walk: &Walk) -> Result<(Addresses, Vec<u32>, u64)> {
 
 /// Sorts the addresses of objects in any order, some of them listed again.
 fn sorted(walk: &Walk) -> Result<(Addresses, Vec<u32>, u64)> {
-    let mut objects: Vec<(u64, u32)> = Vec::with_capacity(usize::try_from(walk.object_count()).unwrap_or_default());
+    let mut objects: Vec<(u64, u32)> = Vec::with_capacity(usize::try_from(walk.object_count).unwrap_or_default());
     objects.extend(walk.objects());
     // Of those at one address the first one stays.
     objects.sort_by_key(|(address, _)| *address);
     objects.dedup_by_key(|(address, _)| *address);
-    let repeated = walk.object_count() - objects.len() as u64;
+    let repeated = walk.object_count - objects.len() as u64;
     let places = objects.iter().map(|(_, shape)| *shape).collect();
     let addresses = Addresses::of(objects.iter().map(|(address, _)| *address));
     Ok((addresses.ok_or_else(|| Error::Internal("addresses that do not rise".into()))?, places, repeated))

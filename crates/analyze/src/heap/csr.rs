@@ -12,10 +12,12 @@ pub(super) const NOWHERE: u32 = u32::MAX;
 /// of the objects of a heap have none: texts, and arrays of numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Csr {
-    nodes: u32,
+    /// Number of nodes.
+    pub nodes: u32,
     /// The nodes with edges.
-    sources: Ranks,
-    rows: Rows,
+    pub(super) sources: Ranks,
+    /// The edges of each of [`Csr::sources`], by its place among them.
+    pub(super) rows: Rows,
 }
 
 impl Csr {
@@ -28,25 +30,10 @@ impl Csr {
         filling.finish()
     }
 
-    /// Number of nodes.
-    pub fn nodes(&self) -> u32 {
-        self.nodes
-    }
-
     /// The targets of a node, as often as there are edges.
     pub fn targets(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         let span = self.sources.rank(node).map_or(0..0, |rank| self.rows.span(rank));
         self.rows.of(span)
-    }
-
-    /// The nodes that have edges.
-    pub(super) fn sources(&self) -> &Ranks {
-        &self.sources
-    }
-
-    /// The edges of each of [`Csr::sources`], by its place among them.
-    pub(super) fn rows(&self) -> &Rows {
-        &self.rows
     }
 }
 
@@ -108,7 +95,7 @@ impl Counted {
         let nodes = counts.len() as u32 - 1;
         let sources = Ranks::of(nodes, |node| counts[node as usize] > 0);
         // Each node's place holds the end of its edges; filling from behind turns it into their beginning.
-        let mut offsets = vec![0; sources.count() as usize + 1];
+        let mut offsets = vec![0; sources.count as usize + 1];
         let (mut row, mut end) = (0, 0);
         // A node without edges writes what the next one overwrites.
         for count in counts {

@@ -46,20 +46,20 @@ struct Open {
 impl DepthFirst {
     /// Searches from these roots on. Those that have no edges are left out.
     pub fn of(graph: &Csr, roots: impl Iterator<Item = u32>) -> DepthFirst {
-        let sources = graph.sources();
+        let sources = &graph.sources;
         let zero_first = |zero: u32| {
-            let mut list = Vec::with_capacity(sources.count() as usize + 1);
+            let mut list = Vec::with_capacity(sources.count as usize + 1);
             list.push(zero);
             list
         };
         let mut search = Search {
             graph,
-            seen: vec![0; sources.count().div_ceil(64) as usize],
+            seen: vec![0; sources.count.div_ceil(64) as usize],
             stack: Vec::new(),
             open: Vec::new(),
             ranks: zero_first(NOWHERE),
             parents: zero_first(0),
-            firsts: vec![NOWHERE; sources.count() as usize],
+            firsts: vec![NOWHERE; sources.count as usize],
             later: Vec::new(),
         };
         for root in roots.filter_map(|root| sources.rank(root)) {
@@ -134,7 +134,7 @@ impl Search<'_> {
         self.parents.push(from);
         // The reference that is put on the stack last is followed first. Rows have the references in reverse: that is
         // the first field, whose object often lies near.
-        for target in self.graph.rows().targets(rank).filter_map(|target| self.graph.sources().rank(target)) {
+        for target in self.graph.rows.targets(rank).filter_map(|target| self.graph.sources.rank(target)) {
             if self.has_seen(target) {
                 self.later.push(Later { from: number, next: target });
             } else {

@@ -5,7 +5,7 @@ use super::csr::{Csr, NOWHERE};
 
 /// References from a root to each node: 1 for a root's own, 0 when no root leads to it.
 pub(super) fn distances(graph: &Csr, roots: &[u32]) -> Vec<u32> {
-    let mut distances = vec![0u32; graph.nodes() as usize];
+    let mut distances = vec![0u32; graph.nodes as usize];
     search(graph, roots, |from, node| {
         let is_new = distances[node as usize] == 0;
         if is_new {
@@ -27,11 +27,11 @@ impl Paths {
     /// To these nodes. What is farther from the roots than all of them is not looked at.
     pub fn of(graph: &Csr, roots: &[u32], wanted: &[u32]) -> Paths {
         // From which node each is reached first.
-        let mut sources = vec![NOWHERE; graph.nodes() as usize];
+        let mut sources = vec![NOWHERE; graph.nodes as usize];
         // Nodes that can be on a path to one that is wanted.
-        let mut new = graph.sources().bits().to_vec();
+        let mut new = graph.sources.words.to_vec();
         let mut left = 0u32;
-        for node in wanted.iter().filter(|node| **node < graph.nodes()) {
+        for node in wanted.iter().filter(|node| **node < graph.nodes) {
             left += u32::from(std::mem::replace(&mut sources[*node as usize], WANTED) == NOWHERE);
             new[*node as usize / 64] |= 1 << (node % 64);
         }
@@ -74,13 +74,13 @@ struct Found {
 /// Calls `visit` for the roots and for each edge from a node that is new, those that are nearer to a root first.
 fn search(graph: &Csr, roots: &[u32], mut visit: impl FnMut(Option<u32>, u32) -> Found) {
     let mut queue = Vec::new();
-    for &root in roots.iter().filter(|root| **root < graph.nodes()) {
+    for &root in roots.iter().filter(|root| **root < graph.nodes) {
         let Found { is_new, is_last } = visit(None, root);
         if is_last {
             return;
         }
         // A node that leads nowhere need not wait for its turn.
-        if is_new && graph.sources().has(root) {
+        if is_new && graph.sources.has(root) {
             queue.push(root);
         }
     }
@@ -91,7 +91,7 @@ fn search(graph: &Csr, roots: &[u32], mut visit: impl FnMut(Option<u32>, u32) ->
             if is_last {
                 return;
             }
-            if is_new && graph.sources().has(target) {
+            if is_new && graph.sources.has(target) {
                 queue.push(target);
             }
         }

@@ -34,10 +34,10 @@ impl Dominators {
     /// Finds the dominators of all nodes that these roots lead to. A graph and its roots may be damaged in any way:
     /// what is no node is left out.
     pub fn of(graph: &Csr, roots: &[u32]) -> Dominators {
-        let sources = graph.sources();
-        let roots = || roots.iter().copied().filter(|root| *root < graph.nodes());
+        let sources = &graph.sources;
+        let roots = || roots.iter().copied().filter(|root| *root < graph.nodes);
         let mut search = DepthFirst::of(graph, roots());
-        let mut leaves = vec![NOWHERE; (graph.nodes() - sources.count()) as usize];
+        let mut leaves = vec![NOWHERE; (graph.nodes - sources.count) as usize];
         let leaf = |node: u32| (node - sources.before(node)) as usize;
         for root in roots().filter(|root| !sources.has(*root)) {
             leaves[leaf(root)] = 0;
@@ -47,7 +47,7 @@ impl Dominators {
         let steps = steps(&parents, &semi);
         drop((parents, semi));
         for (rank, number) in (0..).zip(&numbers).filter(|(_, number)| **number != 0) {
-            for target in graph.rows().targets(rank).filter(|target| !sources.has(*target)) {
+            for target in graph.rows.targets(rank).filter(|target| !sources.has(*target)) {
                 let above = &mut leaves[leaf(target)];
                 *above = match *above {
                     NOWHERE => *number,

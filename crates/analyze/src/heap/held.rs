@@ -9,7 +9,7 @@ use super::graph::HeapGraph;
 use super::limit::{BYTES_PER_OBJECT, Limit, needed};
 use super::snapshots::Snapshot;
 use super::types::Retention;
-use super::walk::Walk;
+use super::walk::{Walk, parts};
 use crate::allowance::Allowance;
 use crate::prelude::*;
 
@@ -41,40 +41,17 @@ impl HeldWalks {
 
     /// Takes what is part of a walk. Beyond the memory, all walks are dropped.
     pub fn fact(&mut self, fact: &Fact<'_>) {
-        if self.allowance.is_spent() {
+        if self.allowance.is_spent {
             return;
         }
+        parts(fact, &mut |gc_id, add| self.add(gc_id, |held| add(&mut held.walk)));
         match fact {
-            Fact::HeapObject(rows) => self.add(
-                rows,
-                |row| row.gc_id,
-                |held, row| {
-                    held.walk.object(row.object_id, row.size_bytes, row.type_id);
-                },
-            ),
-            Fact::HeapReference(rows) => self.add(
-                rows,
-                |row| row.gc_id,
-                |held, row| {
-                    held.walk.references.push(row.object_id, row.target_object_id);
-                },
-            ),
-            Fact::GcWeakElement(rows) => self.add(
-                rows,
-                |row| row.gc_id,
-                |held, row| {
-                    held.walk.dependents.push(row.key_object_id, row.value_object_id);
-                },
-            ),
             Fact::GcRoot(rows) => {
                 self.allowance.take(rows.len() as u64 * ROOT_STORED);
-                self.add(
-                    rows,
-                    |row| row.gc_id,
-                    |held, row| {
-                        held.roots.push((row.object_id, row.root_kind == "static", row.root_flags));
-                    },
-                );
+                for rows in rows.chunk_by(|a, b| a.gc_id == b.gc_id) {
+                    let roots = rows.iter().map(|row| (row.object_id, row.root_kind == "static", row.root_flags));
+                    self.add(rows.first().map_or(0, |row| row.gc_id), |held| held.roots.extend(roots));
+                }
             }
             Fact::Type(rows) => {
                 for row in rows.iter().filter(|row| !row.name.is_empty()) {
@@ -90,18 +67,15 @@ impl HeldWalks {
         }
     }
 
-    /// Adds rows to their walks. All walks wait while the graph of one of them is there.
-    fn add<R>(&mut self, rows: &[R], gc_id: impl Fn(&R) -> u32, add: impl Fn(&mut Held, &R)) {
-        for rows in rows.chunk_by(|a, b| gc_id(a) == gc_id(b)) {
-            let Some(id) = rows.first().map(&gc_id) else { continue };
-            let held = self.walks.entry(id).or_default();
-            let before = held.walk.bytes();
-            rows.iter().for_each(|row| add(held, row));
-            let bytes = held.walk.bytes();
-            let beside = needed(&held.walk, held.roots.len() as u64) - bytes;
-            self.allowance.take(bytes - before + beside.saturating_sub(self.graph));
-            self.graph = self.graph.max(beside);
-        }
+    /// Adds to a walk. All walks wait while the graph of one of them is there.
+    fn add(&mut self, gc_id: u32, add: impl FnOnce(&mut Held)) {
+        let held = self.walks.entry(gc_id).or_default();
+        let before = held.walk.bytes();
+        add(held);
+        let bytes = held.walk.bytes();
+        let beside = needed(&held.walk, held.roots.len() as u64) - bytes;
+        self.allowance.take(bytes - before + beside.saturating_sub(self.graph));
+        self.graph = self.graph.max(beside);
     }
 
     /// The message when the walks were too large.
@@ -112,7 +86,7 @@ impl HeldWalks {
     /// Calls `each` with the rows of `heap_dominator` of all walks; with none when they were too large.
     pub fn finish(mut self, mut each: impl FnMut(&HeapDominator) -> Result<()>) -> Result<()> {
         while let Some((gc_id, Held { walk, roots })) = self.walks.pop_first() {
-            let snapshot = Snapshot::stored(gc_id, walk.object_count());
+            let snapshot = Snapshot::stored(gc_id, walk.object_count);
             let limit = Limit { gc_id, memory: u64::MAX };
             let graph = build(walk, &Stored { roots: &roots, names: &self.names }, &snapshot, &limit)?;
             dominators(&graph, &mut each)?;

@@ -8,7 +8,7 @@ use super::graph::HeapGraph;
 use super::limit::Limit;
 use super::read::of_kept;
 use super::snapshots::Snapshot;
-use super::walk::Walk;
+use super::walk::{Walk, parts};
 
 /// The objects and references of one walk: that of a collection, or the last one.
 #[derive(Debug)]
@@ -29,48 +29,24 @@ impl KeptWalk {
 
     /// Takes what is part of the walk. Beyond the memory nothing is kept.
     pub fn fact(&mut self, fact: &Fact<'_>) {
-        match fact {
-            Fact::HeapObject(rows) => {
-                if let (None, Some(last)) = (self.wanted, rows.iter().map(|row| row.gc_id).max())
-                    && last > self.last
-                {
-                    self.last = last;
-                    self.walks = self.walks.split_off(&last);
-                }
-                self.add(rows, |row| row.gc_id, |walk, row| walk.object(row.object_id, row.size_bytes, row.type_id));
-            }
-            Fact::HeapReference(rows) => {
-                let add = |walk: &mut Walk, row: &_| {
-                    let tracequet_facts::fact::HeapReference { object_id, target_object_id, .. } = row;
-                    walk.references.push(*object_id, *target_object_id);
-                };
-                self.add(rows, |row| row.gc_id, add);
-            }
-            Fact::GcWeakElement(rows) => {
-                let add = |walk: &mut Walk, row: &_| {
-                    let tracequet_facts::fact::GcWeakElement { key_object_id, value_object_id, .. } = row;
-                    walk.dependents.push(*key_object_id, *value_object_id);
-                };
-                self.add(rows, |row| row.gc_id, add);
-            }
-            _ => {}
+        if let (Fact::HeapObject(rows), None) = (fact, self.wanted)
+            && let Some(last) = rows.iter().map(|row| row.gc_id).max().filter(|last| *last > self.last)
+        {
+            self.last = last;
+            self.walks = self.walks.split_off(&last);
         }
-    }
-
-    fn add<R>(&mut self, rows: &[R], gc_id: impl Fn(&R) -> u32, add: impl Fn(&mut Walk, &R)) {
-        for rows in rows.chunk_by(|a, b| gc_id(a) == gc_id(b)) {
-            let Some(id) = rows.first().map(&gc_id) else { continue };
-            let is_wanted = self.wanted.map_or(id >= self.last, |wanted| wanted == id);
+        parts(fact, &mut |gc_id, add| {
+            let is_wanted = self.wanted.map_or(gc_id >= self.last, |wanted| wanted == gc_id);
             if !is_wanted || self.refused.is_some() {
-                continue;
+                return;
             }
-            let walk = self.walks.entry(id).or_default();
-            rows.iter().for_each(|row| add(walk, row));
-            if let Err(error) = (Limit { gc_id: id, memory: self.memory }).check(walk, 0) {
+            let walk = self.walks.entry(gc_id).or_default();
+            add(walk);
+            if let Err(error) = (Limit { gc_id, memory: self.memory }).check(walk, 0) {
                 self.refused = Some(error.to_string());
                 self.walks.clear();
             }
-        }
+        });
     }
 
     /// The graph of the walk, with the roots and names of the dataset that was written meanwhile. Fails when it takes
@@ -106,7 +82,7 @@ mod tests {
     }
 
     fn kept(walks: &KeptWalk) -> Vec<(u32, u64, u64)> {
-        walks.walks.iter().map(|(gc_id, walk)| (*gc_id, walk.object_count(), walk.reference_count())).collect()
+        walks.walks.iter().map(|(gc_id, walk)| (*gc_id, walk.object_count, walk.reference_count())).collect()
     }
 
     #[test]

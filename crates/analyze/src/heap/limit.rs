@@ -22,7 +22,7 @@ const BYTES_PER_PART: u64 = 32;
 /// The most memory that a walk with this number of roots takes: the walk and its graph while the graph is made, then
 /// the graph alone.
 pub(super) fn needed(walk: &Walk, roots: u64) -> u64 {
-    let (objects, references) = (walk.object_count().saturating_add(roots), walk.reference_count());
+    let (objects, references) = (walk.object_count.saturating_add(roots), walk.reference_count());
     let sum = |object: u64, reference: u64| {
         objects.saturating_mul(object).saturating_add(references.saturating_mul(reference))
     };
@@ -44,7 +44,7 @@ impl Limit {
 
     /// Fails when the graph of a walk with this number of roots takes more memory than is allowed.
     pub fn check(&self, walk: &Walk, roots: u64) -> Result<()> {
-        self.allows(walk.object_count().saturating_add(roots), walk.reference_count(), needed(walk, roots))
+        self.allows(walk.object_count.saturating_add(roots), walk.reference_count(), needed(walk, roots))
     }
 
     /// Checks a heap whose parts lie far from each other.

@@ -5,10 +5,12 @@
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranks {
     nodes: u32,
-    words: Vec<u64>,
+    /// A bit for each node.
+    pub words: Vec<u64>,
     /// Nodes of the set before each word.
     before: Vec<u32>,
-    count: u32,
+    /// The number of nodes in the set.
+    pub count: u32,
 }
 
 /// The places of the bits that are set.
@@ -39,16 +41,6 @@ impl Ranks {
             })
             .collect();
         Ranks { nodes, words, before, count }
-    }
-
-    /// The number of nodes in the set.
-    pub fn count(&self) -> u32 {
-        self.count
-    }
-
-    /// A bit for each node.
-    pub fn bits(&self) -> &[u64] {
-        &self.words
     }
 
     /// The nodes of the set in their order.
@@ -95,7 +87,7 @@ mod tests {
                 assert_eq!(ranks.rank(node), has(node).then_some(count));
                 count += u32::from(has(node));
             }
-            assert_eq!(ranks.count(), count);
+            assert_eq!(ranks.count, count);
             assert!(ranks.iter().eq((0..nodes).filter(|node| has(*node))));
             assert!(ranks.others().eq((0..nodes).filter(|node| !has(*node))));
         }

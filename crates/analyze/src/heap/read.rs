@@ -63,7 +63,7 @@ pub fn read(recording: &Recording<'_>, snapshot: &Snapshot, memory: u64) -> Resu
     let is_step = |rows: u64| rows.is_multiple_of(STEP);
     rows.each::<ObjectRow<'_>>(|row| {
         walk.object(row.object_id, row.size_bytes, row.type_id);
-        if is_step(walk.object_count()) { limit.check(&walk, 0) } else { Ok(()) }
+        if is_step(walk.object_count) { limit.check(&walk, 0) } else { Ok(()) }
     })?;
     rows.each::<ReferenceRow<'_>>(|row| {
         walk.references.push(row.object_id, row.target_object_id);

@@ -1,5 +1,6 @@
 //! One walk of the heap as its rows come, packed: some two bytes an object and six a reference.
 
+use tracequet_facts::fact::{Fact, GcWeakElement, HeapObject, HeapReference};
 use tracequet_trace::map::Map;
 
 use super::halves::Halves;
@@ -38,15 +39,18 @@ pub(super) struct Stretch {
 #[derive(Debug, Default)]
 pub(super) struct Walk {
     objects: Packed,
-    object_count: u64,
+    /// Objects so far.
+    pub object_count: u64,
     /// The address directly behind the last object.
     next: u64,
     stretches: Vec<Stretch>,
-    shapes: Vec<Shape>,
+    /// The shapes of the objects.
+    pub shapes: Vec<Shape>,
     shape_places: Map<Shape, u32>,
     /// Sizes and types that were looked up last, and the places of their shapes: most objects have one of these.
     recent: Vec<(u64, u64, u32)>,
-    types: Vec<u64>,
+    /// The ids of the types.
+    pub types: Vec<u64>,
     type_places: Map<u64, u32>,
     /// From fields and elements of arrays.
     pub references: References,
@@ -111,11 +115,6 @@ impl Walk {
         place
     }
 
-    /// Objects so far.
-    pub fn object_count(&self) -> u64 {
-        self.object_count
-    }
-
     /// All stretches in the order of the walk; `None` when there were more than a walk keeps.
     pub fn stretches(&self) -> Option<&[Stretch]> {
         (self.stretches.iter().map(|stretch| stretch.objects).sum::<u64>() == self.object_count)
@@ -134,16 +133,6 @@ impl Walk {
         })
     }
 
-    /// The shapes of the objects.
-    pub fn shapes(&self) -> &[Shape] {
-        &self.shapes
-    }
-
-    /// The ids of the types.
-    pub fn types(&self) -> &[u64] {
-        &self.types
-    }
-
     /// References so far, of both kinds.
     pub fn reference_count(&self) -> u64 {
         self.references.count + self.dependents.count
@@ -155,6 +144,38 @@ impl Walk {
         let lists =
             self.stretches.capacity() * size_of::<Stretch>() + self.recent.capacity() * size_of::<(u64, u64, u32)>();
         self.objects.bytes() + self.references.bytes() + self.dependents.bytes() + shapes + lists as u64
+    }
+}
+
+/// Adds rows to their walk.
+type Adds<'a> = &'a dyn Fn(&mut Walk);
+
+/// Calls `each` with the rows of a fact that are part of walks, those of a collection together: its number, and what adds them to its
+/// walk.
+pub(super) fn parts(fact: &Fact<'_>, each: &mut dyn FnMut(u32, Adds<'_>)) {
+    match fact {
+        Fact::HeapObject(rows) => {
+            let add = |walk: &mut Walk, row: &HeapObject| walk.object(row.object_id, row.size_bytes, row.type_id);
+            of_each(rows, |row| row.gc_id, add, each);
+        }
+        Fact::HeapReference(rows) => {
+            let add = |walk: &mut Walk, row: &HeapReference| walk.references.push(row.object_id, row.target_object_id);
+            of_each(rows, |row| row.gc_id, add, each);
+        }
+        Fact::GcWeakElement(rows) => {
+            let add =
+                |walk: &mut Walk, row: &GcWeakElement| walk.dependents.push(row.key_object_id, row.value_object_id);
+            of_each(rows, |row| row.gc_id, add, each);
+        }
+        _ => {}
+    }
+}
+
+fn of_each<R>(rows: &[R], gc_id: impl Fn(&R) -> u32, add: impl Fn(&mut Walk, &R), each: &mut dyn FnMut(u32, Adds<'_>)) {
+    for rows in rows.chunk_by(|a, b| gc_id(a) == gc_id(b)) {
+        if let Some(id) = rows.first().map(&gc_id) {
+            each(id, &|walk| rows.iter().for_each(|row| add(walk, row)));
+        }
     }
 }
 
@@ -233,8 +254,8 @@ mod tests {
             }
         }
         let back = walk.objects().map(|(address, shape)| {
-            let Shape { size, kind } = walk.shapes()[shape as usize];
-            (address, size, walk.types()[kind as usize])
+            let Shape { size, kind } = walk.shapes[shape as usize];
+            (address, size, walk.types[kind as usize])
         });
         assert!(back.eq(objects.iter().copied()));
         let sources = walk.references.sources().flat_map(|(source, count)| (0..count).map(move |_| source));
@@ -243,7 +264,7 @@ mod tests {
             (walk.references.targets().count(), walk.reference_count()),
             (references.len(), references.len() as u64)
         );
-        assert_eq!((walk.object_count(), walk.dependents.sources().next()), (20_000, None));
+        assert_eq!((walk.object_count, walk.dependents.sources().next()), (20_000, None));
         let (mut at, stretches) = (objects.iter(), walk.stretches().unwrap());
         for Stretch { first, last, objects } in stretches {
             let of: Vec<u64> = at.by_ref().take(*objects as usize).map(|(address, ..)| *address).collect();
