@@ -5,10 +5,11 @@ use std::path::Path;
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::TableSink;
+use tracequet_facts::fact::{FactSink, SessionProvider};
 use tracequet_trace::error::{Error as TraceError, Problem, Severity};
 use tracequet_trace::event::{EventVisitor, Resolver};
 use tracequet_trace::reader::{self, Order};
-use tracequet_trace::source::diagnostics::port::{CgroupLimits, EventFilter};
+use tracequet_trace::source::diagnostics::port::{EventFilter, Provider};
 use tracequet_trace::source::diagnostics::{Ending, PortRecording, Reason};
 use tracequet_trace::source::{FileIdentity, Input, RecordingPath};
 
@@ -16,7 +17,7 @@ use super::{append, follow};
 use crate::alone::into_dataset;
 use crate::hashed::{identity_aside, joined};
 use crate::one::Conversion;
-use crate::one::{Asked, EventRun, Limits};
+use crate::one::{EventRun, TableOutput};
 use crate::one::{Watch, Watched};
 use crate::request::{Convert, Progress};
 use crate::summary::Summary;
@@ -74,23 +75,14 @@ pub fn collect_port(
             control.end_soon();
         }
         let ended = recording.ending();
-        for compromise in recording.compromises() {
-            run.problem(Problem::new(Severity::Info, "session_option_ignored", 0, *compromise));
+        for compromise in &recording.compromises {
+            run.problem(Problem::info("session_option_ignored", 0, *compromise));
         }
         report_end(&ended, &mut run);
-        run.asked(recording.asked().iter().map(|provider| {
-            let (filter, ids) = match &provider.events {
-                EventFilter::All => ("all", &[][..]),
-                EventFilter::Only(ids) => ("only", ids.as_slice()),
-                EventFilter::Except(ids) => ("except", ids.as_slice()),
-            };
-            let (name, keywords, level) = (provider.name.clone(), provider.keywords, provider.level);
-            Asked { name, keywords, level, arguments: provider.arguments.clone(), filter, ids: ids.to_vec() }
-        }));
-        let limits = recording.cgroup();
-        run.limited(
-            limits.map(|CgroupLimits { memory_bytes, cpu_millicores }| Limits { memory_bytes, cpu_millicores }),
-        );
+        if let Some(out) = run.output() {
+            recording.asked.iter().for_each(|provider| report_request(provider, out));
+            out.limits = recording.cgroup.map(|limits| (limits.memory_bytes, limits.cpu_millicores));
+        }
         let hashing =
             recording.kept().and_then(|path| identity_aside(&RecordingPath::of_file(path), request.hash_kind()));
         let identity = joined(hashing).filter(|identity| !identity.hash().is_empty());
@@ -119,6 +111,24 @@ fn rescued(error: Error, begun: Option<PortRecording>, name: &Path) -> Error {
 }
 
 /// Reports the reason for the end of the recording, where it is more than its own end.
+fn report_request(provider: &Provider, out: &mut TableOutput) {
+    let (event_filter, ids) = match &provider.events {
+        EventFilter::All => ("all", &[][..]),
+        EventFilter::Only(ids) => ("only", ids.as_slice()),
+        EventFilter::Except(ids) => ("except", ids.as_slice()),
+    };
+    let ids = ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let Provider { name, keywords, level, arguments, .. } = provider;
+    out.add(&SessionProvider {
+        provider_name: name,
+        keywords: *keywords,
+        level: *level,
+        arguments: Some(arguments.as_str()).filter(|text| !text.is_empty()),
+        event_filter,
+        event_ids: Some(ids.as_str()).filter(|text| !text.is_empty()),
+    });
+}
+
 fn report_end(ended: &Ending, visitor: &mut impl EventVisitor) {
     let (severity, code, message) = match &ended.reason {
         Reason::Process | Reason::Asked | Reason::Duration => return,

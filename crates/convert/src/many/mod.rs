@@ -3,7 +3,6 @@
 mod failed;
 mod hashes;
 pub(crate) mod known;
-mod late;
 mod memory;
 mod packs;
 mod run;

@@ -19,7 +19,6 @@ use tracequet_trace::source::{FileIdentity, RecordingPath};
 
 use super::hashes::Hashes;
 use super::known::{Known, Plan};
-use super::late::Late;
 use super::memory::{Budget, Memory};
 use super::packs::{self, Arrival, Came, Held};
 use super::small::{Grown, Small};
@@ -453,7 +452,7 @@ impl Run<'_> {
         let key = self.key(index, path, identity.hash())?;
         let request = &*self.known.with_own_labels(&self.lake, self.request, &key, &identity)?;
         let make = || DatasetWriter::part_of(self.lake.storage().folder(), self.encoders.clone(), self.options(&key));
-        let (mut part, mut small) = (Late::new(&make), Small::new(&make));
+        let mut rows = Small::new(&make, self.held.is_some());
         let input = self.input(index);
         let mut progress = |position, total, events| {
             let _ = messages.send(Message::Progress(Progress { input, position, total, events }));
@@ -465,7 +464,7 @@ impl Run<'_> {
             &self.manifests,
             recording,
             (shape, &self.selection),
-            if self.held.is_some() { &mut small } else { &mut part },
+            &mut rows,
             &mut progress,
             identified,
         );
@@ -477,20 +476,19 @@ impl Run<'_> {
                     what: "the file changed while it was read".into(),
                     expected: "a recording that is not being written".into(),
                 };
-                drop((part, small));
+                drop(rows);
                 self.failed((index, recording, FileIdentity::default()), error.into(), replaced, failures)
             }
             Ok((summary, tables)) => {
                 let input = InputSummary { trace_id: key.clone(), ..summary };
-                let files = match self.held.is_some().then(|| small.into_grown()) {
-                    Some(Grown::Small(tables, bytes)) => {
+                let files = match rows.into_grown()? {
+                    Grown::Small(tables, bytes) => {
                         let recorded = entries::recorded(request, &input, recording.etag());
                         let outcome = Outcome { done: Done::Converted(input), tables: Vec::new(), failure: None };
                         let held = HeldRecording { recorded, tables, replaced };
                         return Ok(Made::Held(Box::new(held), bytes, Box::new(outcome)));
                     }
-                    Some(Grown::Large(files)) => files,
-                    None => part.into_dataset()?,
+                    Grown::Large(files) => files,
                 };
                 let entry = entries::entry(request, &input, &tables, recording.etag());
                 let new = NewRecording::new(&key, files, &entry, replaced)?;
@@ -498,7 +496,7 @@ impl Run<'_> {
                 Ok(Made::New(Box::new((new, outcome))))
             }
             Err(error) => {
-                drop((part, small));
+                drop(rows);
                 self.failed((index, recording, identity), error, replaced, failures)
             }
         }

@@ -1,4 +1,5 @@
-//! The rows of a recording, in memory as long as they are few, and in files of their own from then on.
+//! The rows of a recording: in memory as long as they are few, where it may come into a pack; else, and from then on, in files of its
+//! own.
 
 use arrow_array::RecordBatch;
 use tracequet_dataset::error::Result;
@@ -8,9 +9,12 @@ use tracequet_lake::HeldTables;
 /// With more bytes of rows the files of a recording are large enough by themselves.
 const MOST_BYTES: u64 = 32 << 20;
 
-/// A sink for a recording of which only its rows show whether it is small.
+/// A sink for a recording of which only its rows show whether it is small. Its files are begun with the first table at the earliest: it
+/// may turn out to have none.
 pub(crate) struct Small<'m> {
     make: &'m dyn Fn() -> Result<DatasetWriter>,
+    /// Whether rows are held in memory.
+    holds: bool,
     held: HeldTables,
     bytes: u64,
     apart: Option<DatasetWriter>,
@@ -25,52 +29,49 @@ pub(crate) enum Grown {
 }
 
 impl<'m> Small<'m> {
-    /// One for whose files `make` is called when they are needed.
-    pub(crate) fn new(make: &'m dyn Fn() -> Result<DatasetWriter>) -> Small<'m> {
-        Small { make, held: HeldTables::default(), bytes: 0, apart: None }
+    /// One for whose files `make` is called when they are needed. Few rows are held in memory if it `holds` them.
+    pub(crate) fn new(make: &'m dyn Fn() -> Result<DatasetWriter>, holds: bool) -> Small<'m> {
+        Small { make, holds, held: HeldTables::default(), bytes: 0, apart: None }
     }
 
-    pub(crate) fn into_grown(self) -> Grown {
-        if let Some(apart) = self.apart { Grown::Large(apart) } else { Grown::Small(self.held, self.bytes) }
+    pub(crate) fn into_grown(self) -> Result<Grown> {
+        Ok(match self.apart {
+            Some(apart) => Grown::Large(apart),
+            None if self.holds => Grown::Small(self.held, self.bytes),
+            None => Grown::Large((self.make)()?),
+        })
     }
 
-    /// Writes what is in memory into files, where its tables have the same ids.
-    fn move_apart(&mut self) -> Result<()> {
-        let mut apart = (self.make)()?;
-        for table in std::mem::take(&mut self.held).into_tables() {
-            let id = apart.table(table.spec)?;
-            for batch in table.batches {
-                apart.write(id, batch)?;
+    /// Where rows go now. What is in memory is written into files when it becomes too much; there its tables have the same ids.
+    fn sink(&mut self) -> Result<&mut dyn TableSink> {
+        if self.apart.is_none() && (!self.holds || self.bytes > MOST_BYTES) {
+            let mut apart = (self.make)()?;
+            for table in std::mem::take(&mut self.held).tables {
+                let id = apart.table(table.spec)?;
+                for batch in table.batches {
+                    apart.write(id, batch)?;
+                }
             }
+            self.apart = Some(apart);
         }
-        self.apart = Some(apart);
-        Ok(())
+        Ok(if let Some(apart) = &mut self.apart { apart } else { &mut self.held })
     }
 }
 
 impl TableSink for Small<'_> {
     fn table(&mut self, spec: TableSpec) -> Result<TableId> {
-        if let Some(apart) = &mut self.apart { apart.table(spec) } else { self.held.table(spec) }
+        self.sink()?.table(spec)
     }
 
     fn write(&mut self, table: TableId, batch: RecordBatch) -> Result<()> {
         if self.apart.is_none() {
             self.bytes = self.bytes.saturating_add(batch.get_array_memory_size() as u64);
-            if self.bytes > MOST_BYTES {
-                self.move_apart()?;
-            }
         }
-        match &mut self.apart {
-            Some(apart) => apart.write(table, batch),
-            None => self.held.write(table, batch),
-        }
+        self.sink()?.write(table, batch)
     }
 
     fn close_tables(&mut self, metadata: &[(String, String)]) -> Result<Vec<WrittenTable>> {
-        match &mut self.apart {
-            Some(apart) => apart.close_tables(metadata),
-            None => self.held.close_tables(metadata),
-        }
+        self.sink()?.close_tables(metadata)
     }
 }
 
@@ -87,7 +88,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let encoders = Encoders::start(1);
         let make = || DatasetWriter::part_of(folder.path(), encoders.clone(), DatasetOptions::default());
-        let mut sink = Small::new(&make);
+        let mut sink = Small::new(&make, true);
         let rows = Arc::new(UInt64Array::from(vec![7; 1 << 20])) as _;
         let batch = RecordBatch::try_from_iter([("n", rows)]).unwrap();
         let spec = |name: &str| TableSpec {
@@ -106,7 +107,7 @@ mod tests {
         sink.write(third, batch.slice(0, 1)).unwrap();
         let closed = sink.close_tables(&[]).unwrap();
         let rows = closed.into_iter().map(|table| (table.name, table.rows)).collect();
-        (matches!(sink.into_grown(), Grown::Large(_)), rows)
+        (matches!(sink.into_grown().unwrap(), Grown::Large(_)), rows)
     }
 
     /// Each batch has 8 MB.

@@ -65,7 +65,6 @@ impl<'r> CallbackRun<'r> {
         };
         self.processes.check(path)?;
         self.chosen.check(path)?.iter().for_each(|note| out.problem(note));
-        let (first_ns, last_ns) = self.course.span();
         let totals = normalizer.finish(end.bytes, &mut out);
         self.report_kinds(&mut out);
         for (thread, counts) in &mut self.threads {
@@ -73,20 +72,11 @@ impl<'r> CallbackRun<'r> {
             out.add(&counts.row(thread, &info.clock));
         }
         let summary = InputSummary {
-            path: path.to_owned(),
-            identity: identity.clone(),
-            info,
-            complete: end.complete,
-            bytes: end.bytes,
-            events: self.course.events,
-            dropped_events: end.dropped_events,
-            first_ns,
-            last_ns,
             event_types: self.kinds.iter().filter(|(records, _)| *records > 0).count() as u64,
             decoded_full: self.course.events,
             collections: totals.collections,
             frames: totals.frames,
-            ..InputSummary::default()
+            ..self.course.summary(path, end, identity, info)
         };
         out.close(summary, self.conversion.dataset, self.course.failure())
     }

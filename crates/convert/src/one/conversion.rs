@@ -41,7 +41,9 @@ impl Conversion<'_> {
         needed.extend(findings.iter().flat_map(|_| Findings::tables()));
         let selection = self.selection.with_needed(needed);
         let tables = Tables::new(selection.clone(), info.clock, info.pointer_size, self.shape.clone())?;
-        let output = TableOutput::new(tables, self.request).with_figures(figures, selection);
-        Ok(output.with_findings(findings, self.shape.trace_id.clone()))
+        let findings = findings.map(|findings| (findings, self.shape.trace_id.clone()));
+        let mut output = TableOutput::new(tables, self.request);
+        (output.figures, output.selection, output.findings) = (figures, selection, findings);
+        Ok(output)
     }
 }

@@ -3,8 +3,11 @@
 use crate::prelude::*;
 
 use tracequet_trace::error::Error as TraceError;
+use tracequet_trace::reader::{End, TraceInfo};
+use tracequet_trace::source::FileIdentity;
 
 use super::conversion::Conversion;
+use crate::summary::InputSummary;
 
 /// Events of a recording so far, and what stops it.
 pub(crate) struct Course {
@@ -33,6 +36,23 @@ impl Course {
     /// Times of the oldest and the newest event, nanoseconds since the recording began; zeros without events.
     pub(crate) fn span(&self) -> (i64, i64) {
         if self.events == 0 { (0, 0) } else { (self.first_ns, self.last_ns) }
+    }
+
+    /// What the summary of a recording says of its header, its events and its end.
+    pub(crate) fn summary(&self, path: &Path, end: &End, identity: &FileIdentity, info: TraceInfo) -> InputSummary {
+        let (first_ns, last_ns) = self.span();
+        InputSummary {
+            path: path.to_owned(),
+            identity: identity.clone(),
+            info,
+            complete: end.complete,
+            bytes: end.bytes,
+            events: self.events,
+            dropped_events: end.dropped_events,
+            first_ns,
+            last_ns,
+            ..InputSummary::default()
+        }
     }
 
     /// Keeps the first failure.

@@ -11,8 +11,6 @@ use tracequet_trace::source::FileIdentity;
 use super::chosen::Chosen;
 use super::conversion::Conversion;
 use super::course::Course;
-#[cfg(feature = "live")]
-use super::output::Limits;
 use super::output::TableOutput;
 use super::process_filter::ProcessFilter;
 use super::threads::ThreadCounts;
@@ -69,40 +67,11 @@ struct EventRunState {
     out: TableOutput,
 }
 
-/// A provider's keywords and level, as asked for when the recording was made.
-pub(crate) struct Asked {
-    pub(crate) name: String,
-    pub(crate) keywords: u64,
-    pub(crate) level: u32,
-    pub(crate) arguments: String,
-    /// `all`, `only` or `except`, and the events of the filter.
-    pub(crate) filter: &'static str,
-    pub(crate) ids: Vec<u32>,
-}
-
 impl<'r> EventRun<'r> {
-    /// Notes the request of the recording, where that is known.
-    pub(crate) fn asked(&mut self, all: impl Iterator<Item = Asked>) {
-        let Some(state) = &mut self.state else { return };
-        for asked in all {
-            let ids = asked.ids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-            state.out.add(&fact::SessionProvider {
-                provider_name: &asked.name,
-                keywords: asked.keywords,
-                level: asked.level,
-                arguments: Some(asked.arguments.as_str()).filter(|text| !text.is_empty()),
-                event_filter: asked.filter,
-                event_ids: Some(ids.as_str()).filter(|text| !text.is_empty()),
-            });
-        }
-    }
-
-    /// Notes the limits of the control groups of the process, where they are known.
+    /// The tables, once the header is read.
     #[cfg(feature = "live")]
-    pub(crate) fn limited(&mut self, limits: Option<Limits>) {
-        if let Some(state) = &mut self.state {
-            state.out.limited(limits);
-        }
+    pub(crate) fn output(&mut self) -> Option<&mut TableOutput> {
+        self.state.as_mut().map(|state| &mut state.out)
     }
 
     /// For one input of a request.
@@ -215,11 +184,8 @@ impl<'r> EventRun<'r> {
         for (info, kind) in resolved.kinds.iter().zip(&self.kinds) {
             report_kind(info, kind, &mut out);
         }
-        if end.trailing_bytes > 0 {
-            let message = "bytes behind the end mark were not read";
-            let problem = Problem::new(Severity::Info, "trailing_bytes", end.bytes, message);
-            out.problem(&problem.count(end.trailing_bytes));
-        }
+        let behind = Problem::info("trailing_bytes", end.bytes, "bytes behind the end mark were not read");
+        out.problems(behind, end.trailing_bytes);
         let threads = resolved.threads.iter().zip(&self.threads).enumerate();
         for (index, (thread, counts)) in threads {
             let is_thread = thread.thread_id != NO_SUBJECT && !(thread.is_attached && counts.events == 0);
@@ -243,24 +209,14 @@ impl<'r> EventRun<'r> {
         let sum = |of: fn(&Counts) -> u64| seen().map(|k| of(&k.counts)).sum::<u64>();
         let raw = sum(|c| c.raw);
         let partial = sum(|c| c.longer + c.shorter);
-        let (first_ns, last_ns) = self.course.span();
         InputSummary {
-            path: path.to_owned(),
-            identity: identity.clone(),
-            info,
-            complete: end.complete,
-            bytes: end.bytes,
-            events: self.course.events,
-            dropped_events: end.dropped_events,
-            first_ns,
-            last_ns,
             event_types: seen().count() as u64,
             decoded_full: self.course.events.saturating_sub(raw).saturating_sub(partial),
             decoded_partial: partial,
             raw,
             collections: totals.collections,
             frames: totals.frames,
-            ..InputSummary::default()
+            ..self.course.summary(path, end, identity, info)
         }
     }
 }
@@ -294,7 +250,7 @@ fn short_payload(found: &NotExact, short: &ShortPayload) -> Problem {
         fields before",
         info.provider, info.name, info.event_type.version,
     );
-    Problem::new(Severity::DataLoss, "short_payload", *offset, message)
+    Problem::loss("short_payload", *offset, message)
 }
 
 /// The row of a kind of event, and what there is to say of its decoding.
@@ -306,10 +262,7 @@ fn report_kind(info: &EventInfo, kind: &Kind, out: &mut TableOutput) {
     let without_table = if kind.route.is_none() && out.tables.wants_event(info) { counts.events } else { 0 };
     let lacks_columns = kind.route.as_ref().is_some_and(|route| out.tables.lacks_columns(route));
     let mut say = |severity, code, count, message: String| {
-        if count > 0 {
-            let problem = Problem::new(severity, code, counts.last_offset, message).count(count);
-            out.problem(&problem);
-        }
+        out.problems(Problem::new(severity, code, counts.last_offset, message), count);
     };
     let what = format!("{}/{} version {}", info.provider, info.name, info.event_type.version);
     say(

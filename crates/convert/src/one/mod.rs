@@ -13,11 +13,7 @@ mod threads;
 mod watched;
 
 pub(crate) use conversion::Conversion;
-#[cfg(feature = "live")]
-pub(crate) use event_run::Asked;
 pub(crate) use event_run::EventRun;
-#[cfg(feature = "live")]
-pub(crate) use output::Limits;
 pub(crate) use output::TableOutput;
 pub(crate) use read::{options, read_one};
 pub use watched::Watch;

@@ -22,14 +22,6 @@ use crate::keep_walk::KeepWalk;
 use crate::request::Convert;
 use crate::summary::{FailedInput, InputSummary, TableSummary};
 
-/// What control groups allow a process. No value is no limit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    pub memory_bytes: Option<u64>,
-    /// In thousandths of a processor.
-    pub cpu_millicores: Option<u64>,
-}
-
 /// The tables, and a count of the problems on their way there.
 pub(crate) struct TableOutput {
     pub(crate) tables: Tables,
@@ -37,11 +29,12 @@ pub(crate) struct TableOutput {
     /// The tables in the dataset; `None` of one that only others are made of.
     table_ids: Vec<Option<TableId>>,
     labels: BTreeMap<String, String>,
-    selection: Selection,
+    /// Tables that this does not ask for are not written.
+    pub(super) selection: Selection,
     /// The figures, when the table of them was asked for.
-    figures: Option<Figures>,
+    pub(super) figures: Option<Figures>,
     /// The findings, when they or the figures were asked for; with the key of the recording in a dataset of several.
-    findings: Option<(Findings, Option<String>)>,
+    pub(super) findings: Option<(Findings, Option<String>)>,
     /// The walks of the heap, when it was asked what their objects retain.
     walks: Option<HeldWalks>,
     /// The walk that the caller asked for, and where it goes at the end.
@@ -54,8 +47,8 @@ pub(crate) struct TableOutput {
     samples: Option<Samples>,
     /// OS ids of the processes whose rows are wanted, where rows of others come as well; `None`: all.
     only: Option<BTreeSet<u64>>,
-    /// The limits of the control groups of the process, where they are known.
-    limits: Option<Limits>,
+    /// What control groups allow the process, where that is known: bytes of memory, and thousandths of a processor. No value is no limit.
+    pub(crate) limits: Option<(Option<u64>, Option<u64>)>,
 }
 
 impl FactSink for TableOutput {
@@ -138,38 +131,25 @@ impl TableOutput {
         }
     }
 
-    /// Notes the limits of the control groups of the process.
-    #[cfg(feature = "live")]
-    pub(crate) fn limited(&mut self, limits: Option<Limits>) {
-        self.limits = limits;
-    }
-
     /// Rows of this process are wanted, where not all are.
     pub(crate) fn only(&mut self, process_id: u64) {
         self.only.get_or_insert_default().insert(process_id);
     }
 
-    /// Makes figures of the rows on their way. Tables that `selection` does not ask for are not written.
-    pub(crate) fn with_figures(self, figures: Option<Figures>, selection: Selection) -> TableOutput {
-        TableOutput { figures, selection, ..self }
-    }
-
-    /// Looks for what is wrong in the rows on their way.
-    pub(super) fn with_findings(self, findings: Option<Findings>, trace_id: Option<String>) -> TableOutput {
-        TableOutput { findings: findings.map(|findings| (findings, trace_id)), ..self }
+    /// Adds rows, and hands batches on.
+    fn add_rows<'f>(&mut self, rows: impl Into<Fact<'f>>, dataset: &mut dyn TableSink) -> Result<()> {
+        self.tables.add(rows);
+        if self.tables.has_ready() { self.write(dataset) } else { Ok(()) }
     }
 
     /// The rows of `heap_dominator`, which can be computed only when all else is known.
     fn dominators(&mut self, position: u64, dataset: &mut dyn TableSink) -> Result<()> {
         let Some(walks) = self.walks.take() else { return Ok(()) };
         if let Some(message) = walks.refused() {
-            self.problem(&Problem::new(Severity::DataLoss, "heap_too_large", position, message));
+            self.problem(&Problem::loss("heap_too_large", position, message));
             return Ok(());
         }
-        walks.finish(|row| {
-            self.tables.add(row);
-            if self.tables.has_ready() { self.write(dataset) } else { Ok(()) }
-        })
+        walks.finish(|row| self.add_rows(row, dataset))
     }
 
     /// The rows of `gc_cohort` and `allocation_lifetime`, likewise.
@@ -177,7 +157,7 @@ impl TableOutput {
         let Some(mut collections) = self.collections.take() else { return Ok(()) };
         let refused = |output: &mut TableOutput, message: Option<String>, code| {
             if let Some(message) = message {
-                output.problem(&Problem::new(Severity::DataLoss, code, position, message));
+                output.problem(&Problem::loss(code, position, message));
             }
         };
         if let Some(samples) = self.samples.take() {
@@ -187,19 +167,13 @@ impl TableOutput {
                     "allocation_lifetime has {rows} samples, one of {weight}, chosen by chance: more are not followed. \
                      Each counts {weight} times"
                 );
-                self.problem(&Problem::new(Severity::Info, "lifetimes_thinned", position, message));
+                self.problem(&Problem::info("lifetimes_thinned", position, message));
             }
-            stored_lifetimes(&mut collections, &samples, |row| {
-                self.tables.add(row);
-                if self.tables.has_ready() { self.write(dataset) } else { Ok(()) }
-            })?;
+            stored_lifetimes(&mut collections, &samples, |row| self.add_rows(row, dataset))?;
             refused(self, collections.refused("allocation_lifetime is empty", "--lifetimes"), "lifetimes_too_large");
         }
         if self.cohorts {
-            stored_cohorts(&mut collections, |row| {
-                self.tables.add(row);
-                if self.tables.has_ready() { self.write(dataset) } else { Ok(()) }
-            })?;
+            stored_cohorts(&mut collections, |row| self.add_rows(row, dataset))?;
             refused(self, collections.refused("gc_cohort is incomplete", "--cohorts"), "cohorts_too_large");
         }
         Ok(())
@@ -297,8 +271,8 @@ impl TableOutput {
             process_id: info.process_id,
             processor_count: info.processor_count,
             cgroup_known: self.limits.is_some(),
-            memory_limit_bytes: self.limits.and_then(|limits| limits.memory_bytes),
-            cpu_limit_millicores: self.limits.and_then(|limits| limits.cpu_millicores),
+            memory_limit_bytes: self.limits.and_then(|(memory_bytes, _)| memory_bytes),
+            cpu_limit_millicores: self.limits.and_then(|(_, cpu_millicores)| cpu_millicores),
             sampling_ns: info.sampling_ns,
             duration_ns: summary.last_ns.saturating_sub(summary.first_ns),
             event_count: summary.events,
@@ -350,10 +324,6 @@ impl TableOutput {
 
     fn add_recording(&mut self, row: &Trace<'_>) {
         self.tables.add(row);
-        self.add_labels();
-    }
-
-    fn add_labels(&mut self) {
         for (name, value) in &self.labels {
             self.tables.add(&TraceLabel { name, value });
         }
