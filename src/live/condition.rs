@@ -155,15 +155,7 @@ mod tests {
         assert_eq!(what("cpu>80"), What::Counter("cpu-usage", 80.0));
         assert_eq!(what("working set > 2000MB"), What::Counter("working-set", 2097.152));
         for wrong in [
-            "",
-            "cpu",
-            "cpu > 101",
-            "cpu > x",
-            "cpu < 80",
-            "working set > many",
-            "exception",
-            "exceptions",
-            "gc.pause",
+            "", "cpu", "cpu > 101", "cpu > x", "cpu < 80", "working set > many", "exception", "exceptions", "gc.pause",
             "heap > 1GB",
         ] {
             assert!(Condition::parse(wrong).is_err(), "{wrong}");

@@ -22,18 +22,8 @@ fn with_lifetimes(path: &Path) -> Dataset {
 /// Each row by the type of its object.
 type Row = [String; 12];
 const COLUMNS: [&str; 12] = [
-    "type_id",
-    "fate",
-    "first_gc_id",
-    "end_gc_id",
-    "survived_collections",
-    "generation_at_end",
-    "allocation_bytes",
-    "unknown_reason",
-    "source",
-    "ts_ns",
-    "last_alive_ts_ns",
-    "dead_ts_ns",
+    "type_id", "fate", "first_gc_id", "end_gc_id", "survived_collections", "generation_at_end", "allocation_bytes",
+    "unknown_reason", "source", "ts_ns", "last_alive_ts_ns", "dead_ts_ns",
 ];
 
 fn by_type(recording: &Recording<'_>) -> BTreeMap<String, Vec<Row>> {
@@ -193,13 +183,7 @@ fn each_fate_is_the_one_that_survived_finds() {
             &recording,
             "allocation_lifetime",
             [
-                "ts_ns",
-                "process_id",
-                "object_id",
-                "fate",
-                "end_gc_id",
-                "survived_collections",
-                "end_object_id",
+                "ts_ns", "process_id", "object_id", "fate", "end_gc_id", "survived_collections", "end_object_id",
                 "unknown_reason",
             ],
         );

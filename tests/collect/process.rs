@@ -371,16 +371,7 @@ fn a_dry_run_prints_what_would_be_recorded() {
     // Events by their ids: what ends the recording stays among them.
     let chosen = format!("{RUNTIME}:1,2");
     let arguments = [
-        "collect",
-        "--for",
-        "gc",
-        "--only-events",
-        &chosen,
-        "--stop-on",
-        "exception:X",
-        "--rundown",
-        "off",
-        "--dry-run",
+        "collect", "--for", "gc", "--only-events", &chosen, "--stop-on", "exception:X", "--rundown", "off", "--dry-run",
     ];
     let said = text(&run(&arguments));
     assert!(said.contains(", only events [1, 2, 80]\n"), "{said}");

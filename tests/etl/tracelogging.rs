@@ -56,27 +56,10 @@ fn values_of_trace_logging_have_their_texts() {
     let own = table.names();
     let own = &own[own.iter().position(|name| name == "source").expect("the first field")..];
     let expected = [
-        "source",
-        "source_text",
-        "six",
-        "six_text",
-        "peer",
-        "peer_text",
-        "result",
-        "result_text",
-        "status",
-        "status_text",
-        "flags",
-        "flags_text",
-        "mask",
-        "mask_text",
-        "port",
-        "sum",
-        "json",
-        "xml",
+        "source", "source_text", "six", "six_text", "peer", "peer_text", "result", "result_text", "status",
+        "status_text", "flags", "flags_text", "mask", "mask_text", "port", "sum", "json", "xml",
         // Of what cannot be decoded.
-        "raw_payload",
-        "decode_problem",
+        "raw_payload", "decode_problem",
     ];
     assert_eq!(own, expected);
     for (column, texts) in [

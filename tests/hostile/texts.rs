@@ -159,16 +159,7 @@ fn every_text_of_a_dataset_is_shown_as_what_it_is_by_every_command_in_every_form
             let recording = sample(name);
             let recording = recording.to_str().expect("a name");
             let made = run(&[
-                "convert",
-                recording,
-                "-q",
-                "--format",
-                "arrow",
-                "--compression",
-                "none",
-                "--lifetimes",
-                "-o",
-                out,
+                "convert", recording, "-q", "--format", "arrow", "--compression", "none", "--lifetimes", "-o", out,
             ]);
             assert_eq!(made.code, Some(0), "{}", made.err);
             assert!(replace(Path::new(out), how) > 100, "{name}");

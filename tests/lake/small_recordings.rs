@@ -17,11 +17,7 @@ use crate::support::skip::can_trace;
 use crate::support::writer::{Form, Kind, Row, Type, Writer};
 
 const SAMPLES: [&str; 6] = [
-    "events.nettrace",
-    "gc-churn.nettrace",
-    "gc-churn-3.1.nettrace",
-    "stacks.nettrace",
-    "heap-10.nettrace",
+    "events.nettrace", "gc-churn.nettrace", "gc-churn-3.1.nettrace", "stacks.nettrace", "heap-10.nettrace",
     "callbacks.corprof",
 ];
 

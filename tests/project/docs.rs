@@ -271,24 +271,8 @@ fn the_guide_is_the_skill() {
 #[test]
 fn commands_in_the_documents_exist() {
     let commands = [
-        "convert",
-        "collect",
-        "watch",
-        "inspect",
-        "survived",
-        "cohorts",
-        "lifetimes",
-        "heap",
-        "diff",
-        "egress",
-        "explain",
-        "export",
-        "schema",
-        "generate",
-        "guide",
-        "stats",
-        "check",
-        "report",
+        "convert", "collect", "watch", "inspect", "survived", "cohorts", "lifetimes", "heap", "diff", "egress",
+        "explain", "export", "schema", "generate", "guide", "stats", "check", "report",
     ];
     let mut help: Vec<(&str, String)> = commands.iter().map(|c| (*c, program(&[c, "--help"]))).collect();
     help.push((

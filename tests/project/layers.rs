@@ -73,13 +73,8 @@ fn readers_and_facts_need_no_arrow() {
         for line in manifest.lines().filter(|line| !line.starts_with('#')) {
             let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
             let tables = [
-                "tracequet-dataset",
-                "tracequet-lake",
-                "tracequet-analyze",
-                "tracequet-report",
-                "tracequet-convert",
-                "tracequet",
-                "parquet",
+                "tracequet-dataset", "tracequet-lake", "tracequet-analyze", "tracequet-report", "tracequet-convert",
+                "tracequet", "parquet",
             ];
             assert!(!name.starts_with("arrow") && !tables.contains(&name), "{folder}: {line}");
         }

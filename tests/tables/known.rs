@@ -111,11 +111,7 @@ fn views_say_what_the_program_and_plain_counting_say() {
     let Some(python) = python("views_say_what_the_program_and_plain_counting_say") else { return };
     let folder = tempfile::tempdir().unwrap();
     let samples = [
-        "known.nettrace",
-        "gc-churn.nettrace",
-        "gc-churn-3.1.nettrace",
-        "server-gc.nettrace",
-        "heap-10.gcdump",
+        "known.nettrace", "gc-churn.nettrace", "gc-churn-3.1.nettrace", "server-gc.nettrace", "heap-10.gcdump",
         "heap-10.nettrace",
     ];
     let samples = samples.map(|sample| root().join("samples").join(sample));

@@ -289,17 +289,8 @@ pub(crate) fn findings(
 
 /// Figures that stand first where they are recorded, and how many of them are tiles on the page of one recording.
 pub(crate) const FIRST: [&str; 12] = [
-    "gc.pause.max",
-    "gc.pause.p99",
-    "gc.pause.share",
-    "gc.count",
-    "heap.size.max",
-    "allocation.rate",
-    "exception.count",
-    "contention.duration",
-    "request.server.p99",
-    "request.server.p50",
-    "allocation.bytes",
+    "gc.pause.max", "gc.pause.p99", "gc.pause.share", "gc.count", "heap.size.max", "allocation.rate",
+    "exception.count", "contention.duration", "request.server.p99", "request.server.p50", "allocation.bytes",
     "lost.events",
 ];
 const TILES: usize = 9;

@@ -99,22 +99,9 @@ impl Section {
             words("own method", "The nearest one on the stack that is not the framework's").key("own_method"),
         ];
         let raw = [
-            "has_stack",
-            "is_unnamed",
-            "may_belong_to",
-            "method",
-            "type",
-            "is_noise",
-            "base.count",
-            "base.amount",
-            "base.share",
-            "base.per_second",
-            "base.per_request",
-            "new.count",
-            "new.amount",
-            "new.share",
-            "new.per_second",
-            "new.per_request",
+            "has_stack", "is_unnamed", "may_belong_to", "method", "type", "is_noise", "base.count", "base.amount",
+            "base.share", "base.per_second", "base.per_request", "new.count", "new.amount", "new.share",
+            "new.per_second", "new.per_request",
         ];
         let beside_column = beside.map(|head| words(head, "What rows of one own method differ by"));
         let columns = people.into_iter().chain(raw.map(Column::raw)).chain(beside_column);

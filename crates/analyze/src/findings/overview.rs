@@ -34,20 +34,8 @@ const LEAST_PART: f64 = 0.01;
 
 /// The tables that a summary is made of, beside those of metrics.
 pub const TABLES: [&str; 14] = [
-    "trace",
-    "metric",
-    "callsite",
-    "frame",
-    "cpu_sample",
-    "allocation",
-    "contention",
-    "wait",
-    "async_task",
-    "async_wait",
-    "exception",
-    "method_compilation",
-    "activity",
-    "thread_activity",
+    "trace", "metric", "callsite", "frame", "cpu_sample", "allocation", "contention", "wait", "async_task",
+    "async_wait", "exception", "method_compilation", "activity", "thread_activity",
 ];
 
 /// A topic of the summary.

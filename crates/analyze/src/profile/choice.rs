@@ -13,17 +13,8 @@ use crate::subjects::processor::Samples;
 
 /// The tables that the profiles of all but a few kinds are found in: [`Choice::tables`] says it of each.
 pub const TABLES: [&str; 11] = [
-    "trace",
-    "process",
-    "thread",
-    "callsite",
-    "frame",
-    "cpu_sample",
-    "allocation",
-    "exception",
-    "contention",
-    "thread_time",
-    "gc_pause",
+    "trace", "process", "thread", "callsite", "frame", "cpu_sample", "allocation", "exception", "contention",
+    "thread_time", "gc_pause",
 ];
 
 /// Which rows of a recording become a profile.

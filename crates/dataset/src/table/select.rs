@@ -16,15 +16,7 @@ pub struct Selection {
 pub const FIGURES: &str = "figures";
 /// The tables of that group.
 pub const TABLES_OF_FIGURES: [&str; 10] = [
-    "trace",
-    "trace_label",
-    "diagnostic",
-    "metric",
-    "finding",
-    "process",
-    "gc",
-    "gc_pause",
-    "event_type",
+    "trace", "trace_label", "diagnostic", "metric", "finding", "process", "gc", "gc_pause", "event_type",
     "session_provider",
 ];
 

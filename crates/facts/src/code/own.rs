@@ -53,18 +53,8 @@ const FOLDERS: &[&str] = &[
 
 /// Assemblies of .NET; those that end with a dot stand for all that begin so.
 const ASSEMBLIES: &[&str] = &[
-    "System",
-    "System.",
-    "Microsoft.",
-    "mscorlib",
-    "netstandard",
-    "WindowsBase",
-    "PresentationCore",
-    "PresentationFramework",
-    "UIAutomationProvider",
-    "UIAutomationTypes",
-    "FSharp.Core",
-    "Mono.",
+    "System", "System.", "Microsoft.", "mscorlib", "netstandard", "WindowsBase", "PresentationCore",
+    "PresentationFramework", "UIAutomationProvider", "UIAutomationTypes", "FSharp.Core", "Mono.",
 ];
 
 /// Beginnings of the names of methods that .NET makes while the program runs: stubs of the runtime, what expressions (routes of a minimal API

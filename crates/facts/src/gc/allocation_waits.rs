@@ -22,18 +22,8 @@ impl Item for GcAllocationWait {
 /// before .NET 5.
 fn reason(code: u64) -> Option<&'static str> {
     const REASONS: [&str; 12] = [
-        "low_memory",
-        "low_ephemeral",
-        "gen0_alloc",
-        "loh_alloc",
-        "alloc_loh_low_mem",
-        "loh_oos",
-        "gen0_oos_bgc",
-        "loh_oos_bgc",
-        "fgc_wait_for_bgc",
-        "get_loh_seg",
-        "loh_alloc_during_plan",
-        "uoh_alloc_during_bgc",
+        "low_memory", "low_ephemeral", "gen0_alloc", "loh_alloc", "alloc_loh_low_mem", "loh_oos", "gen0_oos_bgc",
+        "loh_oos_bgc", "fgc_wait_for_bgc", "get_loh_seg", "loh_alloc_during_plan", "uoh_alloc_during_bgc",
     ];
     usize::try_from(code).ok().and_then(|code| REASONS.get(code)).copied()
 }

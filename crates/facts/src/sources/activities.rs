@@ -35,15 +35,7 @@ const DIAGNOSTIC_SOURCE: &str = "Microsoft-Diagnostics-DiagnosticSource";
 
 /// Other fields of a DiagnosticSource event that are worth keeping.
 const KEPT: &[&str] = &[
-    "Method",
-    "Path",
-    "Request",
-    "RequestUri",
-    "Url",
-    "CommandText",
-    "DataSource",
-    "Database",
-    "OperationName",
+    "Method", "Path", "Request", "RequestUri", "Url", "CommandText", "DataSource", "Database", "OperationName",
     "DisplayName",
 ];
 

@@ -32,27 +32,10 @@ pub(super) const RULE: Rule = Rule {
 
 /// Types of values, which are objects only when they are boxed. Of other types some recordings say whether they are.
 const VALUES: &[&str] = &[
-    "System.Boolean",
-    "System.Byte",
-    "System.SByte",
-    "System.Char",
-    "System.Int16",
-    "System.UInt16",
-    "System.Int32",
-    "System.UInt32",
-    "System.Int64",
-    "System.UInt64",
-    "System.Single",
-    "System.Double",
-    "System.Decimal",
-    "System.IntPtr",
-    "System.UIntPtr",
-    "System.DateTime",
-    "System.DateTimeOffset",
-    "System.TimeSpan",
-    "System.DateOnly",
-    "System.TimeOnly",
-    "System.Guid",
+    "System.Boolean", "System.Byte", "System.SByte", "System.Char", "System.Int16", "System.UInt16", "System.Int32",
+    "System.UInt32", "System.Int64", "System.UInt64", "System.Single", "System.Double", "System.Decimal",
+    "System.IntPtr", "System.UIntPtr", "System.DateTime", "System.DateTimeOffset", "System.TimeSpan",
+    "System.DateOnly", "System.TimeOnly", "System.Guid",
 ];
 
 fn judge(look: &Look<'_>) -> Judged {

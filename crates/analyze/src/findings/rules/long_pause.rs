@@ -18,12 +18,7 @@ pub(super) const RULE: Rule = Rule {
     advice: "Keep fewer objects alive and allocate fewer large ones; where few bytes were promoted, look for what took the \
         processor or held threads up.",
     causes: &[
-        "slow_suspension",
-        "large_object_triggers",
-        "induced",
-        "high_memory_load",
-        "blocking_full",
-        "leak",
+        "slow_suspension", "large_object_triggers", "induced", "high_memory_load", "blocking_full", "leak",
         "growing_live_set",
     ],
     made_by: Some("profiler_collections"),

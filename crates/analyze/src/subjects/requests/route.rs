@@ -21,15 +21,8 @@ pub fn route(start: &str, end: &str) -> String {
     let template = named(&["http.route", "route", "Request.RouteTemplate"]);
     let path = template.or_else(|| {
         let path = named(&[
-            "path",
-            "Request.Path",
-            "url.path",
-            "http.target",
-            "pathAndQuery",
-            "Request.RequestUri",
-            "url.full",
-            "http.url",
-            "RequestUri",
+            "path", "Request.Path", "url.path", "http.target", "pathAndQuery", "Request.RequestUri", "url.full",
+            "http.url", "RequestUri",
         ])?;
         Some(plain(&path))
     });
