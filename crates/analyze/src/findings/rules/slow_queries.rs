@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
     evidence: Evidence { sections: &["requests", "timeline"], sort: None },
     example: Example::of("habits/find", "habits/find-clean", Verdict::Warning)
         .by("Depot.Search.Find")
-        .about("SELECT * FROM parcel WHERE note LIKE @p?"),
+        .about("SELECT * FROM parcel WHERE note LIKE @p0"),
     #[cfg(test)]
     story: story::make,
     judge,
