@@ -55,7 +55,7 @@ pub trait FactSink {
         self.fact(Fact::Diagnostic(&[problem.into()]));
     }
 
-    /// Adds a problem that was counted, unless it was never.
+    /// Adds a problem with its count, unless the count is 0.
     fn problems(&mut self, problem: Problem, count: u64) {
         problem.counted(count).iter().for_each(|problem| self.problem(problem));
     }

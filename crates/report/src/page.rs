@@ -43,8 +43,8 @@ pub const TABLES: [&str; 48] = [
     "managed_module", "assembly", "diagnostic",
 ];
 
-/// The parts that are of something that is recorded: their titles, and what stands in place of those of which nothing is. In backticks what
-/// `tracequet collect` is to be told.
+/// Parts that show something recorded: identifier, title, and the words that stand in their place where it was not recorded. Backticks hold
+/// options of `tracequet collect`.
 const PARTS: [(&str, &str, &str); 18] = [
     ("timeline", "Timeline", "Nothing that has a place in time is recorded. `--for gc,cpu` records it."),
     ("stacks", "Call stacks", "No call stacks are recorded. `--for cpu,allocations,exceptions` records them."),
@@ -210,10 +210,9 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     parts.add_data("retained", &dump_data);
     add(&mut parts, "allocations", subject_of(What::Allocation).map(subject));
     add(&mut parts, "deaths", subject_of(What::Gen2Deaths).map(subject));
-    let is_recorded = requests.is_some();
-    add(&mut parts, "requests", requests.map(|requests| requests.html).or(handlers));
-    if let Some(part) = parts.parts.iter_mut().find(|part| part.id == "requests" && !is_recorded) {
-        part.title = "What workers ran";
+    match (requests, handlers) {
+        (None, Some(handlers)) => parts.add("requests", "What workers ran", handlers),
+        (requests, _) => add(&mut parts, "requests", requests.map(|requests| requests.html)),
     }
     add(&mut parts, "async", tasks(recording)?);
     add(&mut parts, "exceptions", subject_of(What::Exception).map(subject));

@@ -78,7 +78,8 @@ pub(crate) struct Requests {
     pub durations: Option<(Rows, Vec<u32>)>,
 }
 
-/// Reads the requests, and adds their rows to the selection, which knows them from now on. `None` when there are none.
+/// Reads the requests and adds their rows to the selection, which has the routes of other rows from then on. `None` when the recording has no
+/// requests.
 pub(crate) fn requests(
     recording: &Recording<'_>,
     pauses: &Pauses,

@@ -79,7 +79,8 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// What is left out, as a sentence behind others: `parts` are the nodes, `above` is what is above them, and shares are of `side`.
+    /// A sentence on the nodes that are left out, to stand behind others. `parts` names the nodes, `above` those that they are merged into, and
+    /// `side` what the shares are of.
     pub(crate) fn merged(&self, [parts, above]: [&str; 2], side: &str) -> String {
         if self.nodes >= self.of {
             return String::new();

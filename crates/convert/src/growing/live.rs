@@ -9,7 +9,7 @@ use tracequet_facts::fact::{FactSink, SessionProvider};
 use tracequet_trace::error::{Error as TraceError, Problem, Severity};
 use tracequet_trace::event::{EventVisitor, Resolver};
 use tracequet_trace::reader::{self, Order};
-use tracequet_trace::source::diagnostics::port::{EventFilter, Provider};
+use tracequet_trace::source::diagnostics::port::{CgroupLimits, EventFilter, Provider};
 use tracequet_trace::source::diagnostics::{Ending, PortRecording, Reason};
 use tracequet_trace::source::{FileIdentity, Input, RecordingPath};
 
@@ -17,7 +17,7 @@ use super::{append, follow};
 use crate::alone::into_dataset;
 use crate::hashed::{identity_aside, joined};
 use crate::one::Conversion;
-use crate::one::{EventRun, TableOutput};
+use crate::one::{EventRun, Limits, TableOutput};
 use crate::one::{Watch, Watched};
 use crate::request::{Convert, Progress};
 use crate::summary::Summary;
@@ -81,7 +81,9 @@ pub fn collect_port(
         report_end(&ended, &mut run);
         if let Some(out) = run.output() {
             recording.asked.iter().for_each(|provider| report_request(provider, out));
-            out.limits = recording.cgroup.map(|limits| (limits.memory_bytes, limits.cpu_millicores));
+            out.limits = recording
+                .cgroup
+                .map(|CgroupLimits { memory_bytes, cpu_millicores }| Limits { memory_bytes, cpu_millicores });
         }
         let hashing =
             recording.kept().and_then(|path| identity_aside(&RecordingPath::of_file(path), request.hash_kind()));
@@ -110,7 +112,7 @@ fn rescued(error: Error, begun: Option<PortRecording>, name: &Path) -> Error {
     }
 }
 
-/// Reports the reason for the end of the recording, where it is more than its own end.
+/// Reports a provider with what was asked of it.
 fn report_request(provider: &Provider, out: &mut TableOutput) {
     let (event_filter, ids) = match &provider.events {
         EventFilter::All => ("all", &[][..]),
@@ -129,6 +131,7 @@ fn report_request(provider: &Provider, out: &mut TableOutput) {
     });
 }
 
+/// Reports the reason for the end of the recording, where it is more than its own end.
 fn report_end(ended: &Ending, visitor: &mut impl EventVisitor) {
     let (severity, code, message) = match &ended.reason {
         Reason::Process | Reason::Asked | Reason::Duration => return,

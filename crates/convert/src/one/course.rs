@@ -38,7 +38,7 @@ impl Course {
         if self.events == 0 { (0, 0) } else { (self.first_ns, self.last_ns) }
     }
 
-    /// What the summary of a recording says of its header, its events and its end.
+    /// The fields of a recording's summary that its header, its events and its end give.
     pub(crate) fn summary(&self, path: &Path, end: &End, identity: &FileIdentity, info: TraceInfo) -> InputSummary {
         let (first_ns, last_ns) = self.span();
         InputSummary {

@@ -14,6 +14,8 @@ mod watched;
 
 pub(crate) use conversion::Conversion;
 pub(crate) use event_run::EventRun;
+#[cfg(feature = "live")]
+pub(crate) use output::Limits;
 pub(crate) use output::TableOutput;
 pub(crate) use read::{options, read_one};
 pub use watched::Watch;

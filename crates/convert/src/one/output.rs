@@ -22,6 +22,14 @@ use crate::keep_walk::KeepWalk;
 use crate::request::Convert;
 use crate::summary::{FailedInput, InputSummary, TableSummary};
 
+/// Limits of the control groups of a process. `None` is no limit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub memory_bytes: Option<u64>,
+    /// In thousandths of a processor.
+    pub cpu_millicores: Option<u64>,
+}
+
 /// The tables, and a count of the problems on their way there.
 pub(crate) struct TableOutput {
     pub(crate) tables: Tables,
@@ -47,8 +55,8 @@ pub(crate) struct TableOutput {
     samples: Option<Samples>,
     /// OS ids of the processes whose rows are wanted, where rows of others come as well; `None`: all.
     only: Option<BTreeSet<u64>>,
-    /// What control groups allow the process, where that is known: bytes of memory, and thousandths of a processor. No value is no limit.
-    pub(crate) limits: Option<(Option<u64>, Option<u64>)>,
+    /// The limits of the control groups of the process, where they are known.
+    pub(crate) limits: Option<Limits>,
 }
 
 impl FactSink for TableOutput {
@@ -271,8 +279,8 @@ impl TableOutput {
             process_id: info.process_id,
             processor_count: info.processor_count,
             cgroup_known: self.limits.is_some(),
-            memory_limit_bytes: self.limits.and_then(|(memory_bytes, _)| memory_bytes),
-            cpu_limit_millicores: self.limits.and_then(|(_, cpu_millicores)| cpu_millicores),
+            memory_limit_bytes: self.limits.and_then(|limits| limits.memory_bytes),
+            cpu_limit_millicores: self.limits.and_then(|limits| limits.cpu_millicores),
             sampling_ns: info.sampling_ns,
             duration_ns: summary.last_ns.saturating_sub(summary.first_ns),
             event_count: summary.events,

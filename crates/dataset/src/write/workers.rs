@@ -198,8 +198,6 @@ impl Drop for Workers {
     }
 }
 
-impl Ticket {}
-
 impl Drop for Ticket {
     fn drop(&mut self) {
         let mut in_flight = lock(&self.budget.in_flight);

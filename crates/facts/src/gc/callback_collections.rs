@@ -70,7 +70,7 @@ pub struct CallbackGcTracker {
     pub last_id: GcId,
     /// Facts that the runtime's own events have, too.
     pub(super) shared: Shared,
-    /// Those that are not reported yet, and the pauses around them.
+    /// Collections that are not reported yet, and the pauses around them.
     pub(crate) all: Tracked<OpenCollection>,
     /// Objects that wait for their finalizers after the collection that was closed last, sorted.
     pub waiting: Option<Vec<u64>>,

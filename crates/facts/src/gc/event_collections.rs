@@ -41,7 +41,7 @@ impl OpenGc for OpenCollection {
 pub struct EventGcTracker {
     pub(super) process: ProcessKey,
     clr_instance_id: u16,
-    /// Those that are not reported yet, and the pauses around them.
+    /// Collections that are not reported yet, and the pauses around them.
     pub(super) all: Tracked<OpenCollection>,
     last_ended: Option<GcId>,
     /// The collection that summaries are of until threads are suspended again or another one starts: later ones are of

@@ -388,9 +388,9 @@ impl Lake {
         self.storage.put_empty(&files.collect::<Vec<_>>())
     }
 
-    /// The packs that recordings are in; without those that are in none.
+    /// The packs that recordings are in; without the recordings that are in no pack.
     pub fn packs_of<'k>(&self, keys: &'k [String]) -> Result<BTreeMap<&'k str, String>> {
-        let living = self.living_packs()?;
+        let living = if keys.is_empty() { Vec::new() } else { self.living_packs()? };
         let packed = keys.iter().filter_map(|key| {
             let tag = tag_of(key.as_bytes());
             let pack = living.iter().find(|head| head.index.has_key_with(&tag))?;

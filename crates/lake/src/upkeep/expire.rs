@@ -71,7 +71,7 @@ fn expire_at(lake: &Lake, wanted: &Expire, now: SystemTime) -> Result<Vec<Expire
     let packed = bytes_in_packs(lake, &keys, keeps)?;
     let went = match (wanted.dry_run, is_whole) {
         (true, _) => None,
-        (false, true) => Some(remove_all_after(lake, &keys, keeps)?),
+        (false, true) => Some(remove_all_after(lake, &keys, keeps, packed.clone())?),
         (false, false) => {
             reduce(lake, &keys, threads(), &keeps)?;
             None
@@ -114,9 +114,13 @@ fn bytes_in_packs(lake: &Lake, keys: &[String], keeps: impl Fn(&str) -> bool) ->
     Ok(bytes)
 }
 
-/// Removes recordings. Returns for each that was there the bytes of its files.
-fn remove_all_after(lake: &Lake, keys: &[String], keeps: impl Fn(&str) -> bool + Copy) -> Result<HashMap<String, u64>> {
-    let mut bytes = bytes_in_packs(lake, keys, keeps)?;
+/// Removes recordings. Returns for each that was there the bytes of its files; `bytes` has those of recordings in packs.
+fn remove_all_after(
+    lake: &Lake,
+    keys: &[String],
+    keeps: impl Fn(&str) -> bool + Copy,
+    mut bytes: HashMap<String, u64>,
+) -> Result<HashMap<String, u64>> {
     for key in keys {
         if !bytes.contains_key(key)
             && let Some(own) = lake.bytes_of(key, keeps)?

@@ -62,12 +62,12 @@ impl Problem {
         Problem::new(Severity::DataLoss, code, offset, message)
     }
 
-    /// Something that is worth to know.
+    /// Something worth knowing.
     pub fn info(code: &'static str, offset: u64, message: impl Into<String>) -> Problem {
         Problem::new(Severity::Info, code, offset, message)
     }
 
-    /// The problem as often as it was counted; nothing where that is never.
+    /// The problem with its count; `None` when the count is 0.
     pub fn counted(self, count: u64) -> Option<Problem> {
         (count > 0).then(|| self.count(count))
     }

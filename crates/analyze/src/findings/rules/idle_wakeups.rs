@@ -98,10 +98,11 @@ fn timers(look: &Look<'_>, fired: Fired) -> Rate {
     (rate, fired.most.filter(|_| rate > 0.0), "Timers fire")
 }
 
-/// Samples of workers that ran.
+/// Samples of workers that ran, and what timers fired of it.
 struct Fired {
-    /// Those below a timer.
+    /// Samples below a timer.
     of_timers: f64,
+    /// All samples.
     of_all: f64,
     /// The own method with most of those below a timer: the outermost one, which the timer called.
     most: Option<Most>,

@@ -147,8 +147,10 @@ pub fn stack_block<'a>(state: &mut NettraceState<'a, '_>, start: u64, chunk: Chu
     } else if read.miscounted && !quiet {
         state.problem(Problem::error("damaged_stack_block", start, "stack block holds fewer stacks than it announces"));
     }
-    let message = "more stacks than fit into memory between two sequence points; events lose theirs";
-    state.out.problems(Problem::loss("too_many_stacks", start, message), read.refused);
+    if read.refused > 0 {
+        let message = "more stacks than fit into memory between two sequence points; events lose theirs";
+        state.problem(Problem::loss("too_many_stacks", start, message).count(read.refused));
+    }
 }
 
 /// `TimeStamp:i64 ThreadCount:u32 (ThreadId:u64 SequenceNumber:u32)*`

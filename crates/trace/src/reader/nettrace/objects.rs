@@ -98,7 +98,7 @@ fn is_end(source: &mut Source<'_>) -> bool {
     !matches!(find(behind, behind.len(), true, is_object), Some(Found::Block(_)))
 }
 
-/// What a file may end inside of.
+/// Name, in messages, of the part within which a file may be cut off.
 const OBJECT: &str = "an object";
 
 /// The end of a block, judged by its size.

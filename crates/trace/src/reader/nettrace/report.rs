@@ -22,7 +22,7 @@ impl<'v> Reporter<'v> {
         self.log.report(problem, |problem| self.visitor.problem(problem));
     }
 
-    /// Reports a problem that was counted, unless it was never.
+    /// Reports a problem with its count, unless the count is 0.
     pub fn problems(&mut self, problem: Problem, count: u64) {
         problem.counted(count).into_iter().for_each(|problem| self.problem(problem));
     }

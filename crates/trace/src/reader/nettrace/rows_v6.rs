@@ -76,6 +76,13 @@ pub fn metadata_row(input: &[u8]) -> Parsed<'_, MetadataRow> {
     Ok((after, MetadataRow { id, event_type, unknown }))
 }
 
+/// Reads all items of a frame: `read` puts each where it belongs.
+fn each<'a>(frame: &'a [u8], read: impl FnMut(&'a [u8]) -> Parsed<'a, ()>) -> Parsed<'a, ()> {
+    let mut all = items(frame, read);
+    all.by_ref().for_each(|()| {});
+    all.finish()
+}
+
 /// One element of the description of a kind of event without its fields.
 fn optional_element<'a>(input: &'a [u8], event_type: &mut EventType) -> Parsed<'a, ()> {
     let (after, kind) = u8le("Kind")(input)?;
@@ -97,9 +104,7 @@ fn optional_element<'a>(input: &'a [u8], event_type: &mut EventType) -> Parsed<'
 
 /// Reads optional metadata up to the first element of a kind that is not known: its length is not known either.
 fn optional_metadata<'a>(input: &'a [u8], event_type: &mut EventType) -> Parsed<'a, ()> {
-    let mut elements = items(input, |element: &'a [u8]| optional_element(element, event_type));
-    for () in &mut elements {}
-    elements.finish()
+    each(input, |element| optional_element(element, event_type))
 }
 
 /// `Count:u16 (FieldSize:u16 FieldName type)*`; the size leaves room for what later versions add.
@@ -186,9 +191,7 @@ pub fn thread_row(input: &[u8], default_process: u64) -> Parsed<'_, ThreadRow> {
     let (infos_at, index) = varuint64("Index")(row)?;
     let thread = Thread { process_id: default_process, ..Thread::default() };
     let mut read = ThreadRow { index, thread, unknown: false };
-    let mut infos = items(infos_at, |info| thread_info(info, &mut read));
-    for () in &mut infos {}
-    infos.finish()?;
+    each(infos_at, |info| thread_info(info, &mut read))?;
     Ok((after, read))
 }
 
