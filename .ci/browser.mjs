@@ -10,6 +10,8 @@ const browser = await started(folder, 'document.getElementById("status").textCon
 const { send, evaluate, until, requests, complaints } = browser;
 await send('Page.navigate', { url: `file://${page}` });
 await until('typeof state === "object"', 'the page does not start');
+const first = await evaluate(`new Promise((done) => first.addEventListener('message', ({ data }) => 'ended' in data && done(data.code + data.ended + data.errors)))`);
+assert.equal(first, '0', 'the run over the small recording, before any is dropped');
 
 const done = '!state.cancel && (!failed.hidden || /uploaded|Cancelled/.test(document.getElementById("status").textContent))';
 const file = (name) => path.join(folder, name);

@@ -11,6 +11,9 @@ const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base
 // A third smaller than gzip makes it. Instructions are not aligned (pb), and what one means depends on more of the byte before it (lc).
 const packed = execFileSync('xz', ['--format=lzma', '--lzma1=preset=9e,dict=32MiB,lc=4,pb=0,nice=273', '--threads=1', '--stdout', program], { maxBuffer: 1 << 28 });
 const small = gzipSync(fs.readFileSync(unpack), { level: 9 });
+// The program runs over it before it is asked: small, and its page has most sections.
+const recordingName = 'finalizers.nettrace.zst';
+const recording = fs.readFileSync(new URL(`../samples/habits/${recordingName}`, import.meta.url));
 /** Bytes as text: each four as five digits of base 85, from `#` on, without `<`. A fifteenth smaller than base64. */
 function digits(bytes) {
   const out = Buffer.alloc(Math.ceil(bytes.length / 4) * 5);
@@ -35,7 +38,13 @@ const policy = [
   "base-uri 'none'",
   "form-action 'none'",
 ].join('; ');
-const parts = { policy, style, script, worker, program: digits(packed), programBytes: packed.length, unpack: digits(small), unpackBytes: small.length, sql: sql ? '<button id="sql" type="button">SQL</button>' : '' };
+const parts = {
+  policy, style, script, worker,
+  program: digits(packed), programBytes: packed.length,
+  unpack: digits(small), unpackBytes: small.length,
+  recording: digits(recording), recordingBytes: recording.length, recordingName,
+  sql: sql ? '<button id="sql" type="button">SQL</button>' : '',
+};
 const page = here('page.html').replace(/\{(\w+)\}/g, (_, name) => parts[name]);
 fs.writeFileSync(output, page);
 console.log(`${output}: ${page.length} bytes, the program ${fs.statSync(program).size}, packed ${packed.length}, what unpacks it ${small.length}`);

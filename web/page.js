@@ -17,17 +17,17 @@ const size = (/** @type {number} */ bytes) => (bytes < 1e6 ? `${Math.ceil(bytes 
 
 const worker = URL.createObjectURL(new Blob([element('worker').textContent || ''], { type: 'text/javascript' }));
 
-/** The program, unpacked and compiled once, by a worker: the page takes recordings meanwhile. */
+/** Unpacks and compiles the program once, and runs it over a small recording: the page takes recordings meanwhile. */
+const first = new Worker(worker);
 const program = new Promise((done, fail) => {
-  const thread = new Worker(worker);
-  thread.onmessage = ({ data: { module, error } }) => {
-    if (module) done(module);
-    else fail(new Error(error));
-    thread.terminate();
+  first.onmessage = ({ data }) => {
+    if (data.module) done(data.module);
+    else if (data.error) fail(new Error(data.error));
+    if (data.error || 'ended' in data) first.terminate();
   };
-  thread.onerror = (event) => fail(new Error(event.message));
+  first.onerror = (event) => fail(new Error(event.message));
   const packed = (/** @type {string} */ id) => ({ text: element(id).textContent || '', length: Number(element(id).dataset.bytes) });
-  thread.postMessage({ unpack: packed('unpack'), program: packed('program') });
+  first.postMessage({ unpack: packed('unpack'), program: packed('program'), recording: packed('recording'), name: element('recording').dataset.name });
 });
 // A failure to compile is reported by the first run.
 program.catch(() => {});
@@ -48,6 +48,7 @@ class Cancelled extends Error {}
 async function run(files, args) {
   if (state.cancel) state.cancel();
   const module = await program;
+  first.terminate();
   const thread = new Worker(worker);
   progress.value = 0;
   progress.hidden = element('cancel').hidden = false;
