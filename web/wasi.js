@@ -121,21 +121,33 @@ class OutsideFile {
   resize() {}
 }
 
-/** A file of a browser, read in pieces of 4 MB. Only workers have FileReaderSync. `progress` gets the bytes that were read. */
+/** Bytes of a piece of a file of a browser, and how many pieces of each are held: an .etl is read in a place for each processor. */
+const PIECE = 1 << 20;
+const PIECES = 8;
+
+/** A file of a browser, read in pieces. Only workers have FileReaderSync. `progress` gets the bytes that were read. */
 function blobFile(blob, progress) {
   const reader = new FileReaderSync();
-  let begin = 0;
-  let held = new Uint8Array(0);
+  // By their numbers; the one that was used last is behind all others.
+  const pieces = new Map();
   let done = 0;
-  return new OutsideFile(blob.size, BigInt(blob.lastModified || 0) * 1000000n, (into, at) => {
-    if (at < begin || at + into.length > begin + held.length) {
-      const end = Math.min(blob.size, at + Math.max(into.length, 4 << 20));
-      held = new Uint8Array(reader.readAsArrayBuffer(blob.slice(at, end)));
-      begin = at;
-      done += held.length;
-      progress(done);
+  const piece = (number) => {
+    let held = pieces.get(number);
+    if (!pieces.delete(number)) {
+      held = new Uint8Array(reader.readAsArrayBuffer(blob.slice(number * PIECE, (number + 1) * PIECE)));
+      progress((done += held.length));
     }
-    into.set(held.subarray(at - begin, at - begin + into.length));
+    pieces.set(number, held);
+    if (pieces.size > PIECES) pieces.delete(pieces.keys().next().value);
+    return held;
+  };
+  return new OutsideFile(blob.size, BigInt(blob.lastModified || 0) * 1000000n, (into, at) => {
+    for (let to = 0; to < into.length; ) {
+      const from = (at + to) % PIECE;
+      const part = piece(Math.floor((at + to) / PIECE)).subarray(from, from + into.length - to);
+      into.set(part, to);
+      to += part.length;
+    }
     return into.length;
   });
 }

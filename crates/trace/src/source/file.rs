@@ -2,21 +2,29 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::map::{self, Map, map};
+#[cfg(feature = "maps")]
+use super::map::Map;
+#[cfg(not(feature = "maps"))]
+use super::positioned::Map;
 use super::shrunk::Noticed;
+use super::{Chunk, HEAD};
 use crate::error::{Error, Result};
 
-/// A file of which every byte can be addressed. Its length is taken once. A file that another process truncates while
-/// it is mapped ends this process with SIGBUS, unless that is handled as the program `tracequet` does: see
-/// [`super::lost_map`].
+/// A file of which every byte can be addressed: mapped, or read by position in a build without maps. Its length is taken
+/// once. A file that another process truncates while it is mapped ends this process with SIGBUS, unless that is handled
+/// as the program `tracequet` does: see [`super::lost_map`].
 pub struct MappedFile {
     path: PathBuf,
     /// Before `map`, since it must not outlive it.
     noticed: Option<Noticed>,
-    map: Option<Map>,
+    map: Map,
+    len: usize,
+    head: Vec<u8>,
     released: AtomicUsize,
 }
 
@@ -94,11 +102,14 @@ impl MappedFile {
         }
     }
 
-    /// Maps an open file that goes by the name `path`.
-    pub fn from_file(path: &Path, file: File) -> Result<MappedFile> {
+    /// Takes an open file that goes by the name `path`.
+    pub fn from_file(path: &Path, file: impl Into<Arc<File>>) -> Result<MappedFile> {
+        let file = file.into();
         let len = file.metadata().map_err(Error::io(path))?.len();
-        let map = if len == 0 { None } else { Some(map(&file).map_err(Error::io(path))?) };
-        Ok(MappedFile { path: path.to_owned(), noticed: None, map, released: AtomicUsize::new(0) })
+        let len = usize::try_from(len).map_err(|_| Error::io(path)(std::io::ErrorKind::FileTooLarge.into()))?;
+        let map = Map::new(file, len).map_err(Error::io(path))?;
+        let head = map.part(0..len.min(HEAD)).to_vec();
+        Ok(MappedFile { path: path.to_owned(), noticed: None, map, len, head, released: AtomicUsize::new(0) })
     }
 
     /// Maps what was written to a temporary file, to be read in any order.
@@ -121,15 +132,31 @@ impl MappedFile {
         &self.path
     }
 
-    /// The whole file.
-    pub fn bytes(&self) -> &[u8] {
-        self.map.as_deref().unwrap_or_default()
+    /// The number of bytes.
+    pub fn size(&self) -> usize {
+        self.len
     }
 
-    /// The error of the file since it was mapped, said once: it became shorter, or its disk failed. Known where the
-    /// program handles SIGBUS (see [`super::lost_map`]).
+    /// The first bytes, [`HEAD`] of them or all there are.
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The whole file. Without maps it is in memory from then on.
+    pub fn bytes(&self) -> &[u8] {
+        self.map.whole()
+    }
+
+    /// The bytes of a range as far as there are any: lent by the map, or read.
+    pub fn part(&self, range: Range<usize>) -> Chunk<'_> {
+        let end = range.end.min(self.len);
+        self.map.part(range.start.min(end)..end)
+    }
+
+    /// The error of the file since it was opened, said once: it became shorter, or its disk failed. Of a map it is known
+    /// where the program handles SIGBUS (see [`super::lost_map`]).
     pub fn take_error(&self) -> Option<std::io::Error> {
-        let offset = self.noticed.as_ref()?.take()?;
+        let Some(offset) = self.noticed.as_ref().and_then(Noticed::take) else { return self.map.take_error() };
         let message = format!(
             "the file became shorter while it was read, or its disk failed: bytes from {offset} on are read as zeros"
         );
@@ -143,28 +170,22 @@ impl MappedFile {
 
     /// Drops the pages before `offset` from resident memory. They come back from the file if they are read again.
     pub fn release(&self, offset: u64) {
-        let end = usize::try_from(offset).unwrap_or(usize::MAX).min(self.bytes().len()) / PAGE * PAGE;
+        let end = usize::try_from(offset).unwrap_or(usize::MAX).min(self.len) / PAGE * PAGE;
         let start = self.released.load(Ordering::Relaxed);
         if end.saturating_sub(start) >= RELEASE_STEP {
             self.released.store(end, Ordering::Relaxed);
-            if let Some(map) = &self.map {
-                map::drop_pages(map, start, end - start);
-            }
+            self.map.drop_pages(start..end);
         }
     }
 
     /// Said before the file is read in many places at a time: then each place brings little into resident memory. (A
     /// system that keeps files in pages of 2 MB would map one of them for each place.)
     pub fn expect_scattered_reads(&self) {
-        if let Some(map) = &self.map {
-            map::expect_scattered_reads(map);
-        }
+        self.map.expect_scattered_reads();
     }
 
     /// Drops all pages, for readers that jump, so that no part before them is done.
     pub fn release_all(&self) {
-        if let Some(map) = &self.map {
-            map::drop_pages(map, 0, map.len());
-        }
+        self.map.drop_pages(0..self.len);
     }
 }

@@ -10,9 +10,12 @@ pub mod diagnostics;
 pub mod etw;
 mod file;
 pub mod live;
+#[cfg(feature = "maps")]
 mod map;
 #[cfg(feature = "packed")]
 mod packed;
+#[cfg(any(test, not(feature = "maps")))]
+mod positioned;
 mod recording_path;
 #[cfg(feature = "packed")]
 mod reopened;
@@ -22,7 +25,9 @@ pub mod store;
 pub mod temporary;
 
 use crate::prelude::*;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use file::Opened;
@@ -90,6 +95,8 @@ pub struct Stream {
     pub packed_len: Option<u64>,
     /// Of a stream that is written while it is read.
     more: Option<More>,
+    /// The regular file that it reads, in a build without maps.
+    file: Option<Arc<File>>,
 }
 
 /// Waits up to a limit for the next bytes of a stream, and says whether a read would give something now: bytes, or the
@@ -112,19 +119,24 @@ impl Input {
     pub(crate) fn open_as(file: &Path, shown: &Path) -> Result<Input> {
         match MappedFile::open(file)? {
             #[cfg(feature = "maps")]
-            Opened::Mapped(map) if !is_packed(map.bytes()) => Ok(Input::Mapped(map.shown_as(shown))),
+            Opened::Mapped(map) if !is_packed(map.head()) => Ok(Input::Mapped(map.shown_as(shown))),
             #[cfg(feature = "maps")]
-            Opened::Mapped(map) => Input::unpacked(file, shown, map.bytes().len() as u64, map.bytes()),
+            Opened::Mapped(map) => Input::unpacked(file, shown, map.size() as u64, map.head()),
             #[cfg(not(feature = "maps"))]
-            Opened::Regular(mut opened, len) => {
+            Opened::Regular(opened, len) => {
+                let opened = Arc::new(opened);
                 let mut head = [0; 4];
-                let have = read_up_to(&mut opened, &mut head).map_err(Error::io(file))?;
+                let have = read_up_to(&mut &*opened, &mut head).map_err(Error::io(file))?;
                 let head = head.get(..have).unwrap_or_default();
                 if is_packed(head) {
                     return Input::unpacked(file, shown, len, head);
                 }
-                let whole = std::io::Cursor::new(head.to_vec()).chain(opened);
-                Input::from_reader(shown, Box::new(whole), Some(len))
+                let whole = std::io::Cursor::new(head.to_vec()).chain(opened.clone());
+                let mut input = Input::from_reader(shown, Box::new(whole), Some(len))?;
+                if let Input::Stream(stream) = &mut input {
+                    stream.file = Some(opened);
+                }
+                Ok(input)
             }
             Opened::Stream(file) => Input::from_reader(shown, Box::new(file), None),
         }
@@ -165,7 +177,7 @@ impl Input {
             None => Box::new(first.chain(reader)),
         };
         let reader = BufReader::with_capacity(256 << 10, whole);
-        Ok(Input::Stream(Stream { path: path.to_owned(), reader, head, packed_len, more: None }))
+        Ok(Input::Stream(Stream { path: path.to_owned(), reader, head, packed_len, more: None, file: None }))
     }
 
     /// Reads from a stream that is written meanwhile: events are handed on as soon as their order is known, or nothing
@@ -181,7 +193,7 @@ impl Input {
     /// The first bytes of the (unpacked) recording, [`HEAD`] of them or all there are.
     pub fn head(&self) -> &[u8] {
         match self {
-            Input::Mapped(map) | Input::Logs(Spooled { map, .. }) => map.bytes().get(..HEAD).unwrap_or(map.bytes()),
+            Input::Mapped(map) | Input::Logs(Spooled { map, .. }) => map.head(),
             Input::Stream(stream) => &stream.head,
         }
     }
@@ -197,12 +209,12 @@ impl Input {
     /// Bytes of the (unpacked) input, when they are known beforehand.
     pub fn size(&self) -> Option<u64> {
         match self {
-            Input::Mapped(map) | Input::Logs(Spooled { map, .. }) => Some(map.bytes().len() as u64),
+            Input::Mapped(map) | Input::Logs(Spooled { map, .. }) => Some(map.size() as u64),
             Input::Stream(_) => None,
         }
     }
 
-    /// Makes sure that the whole input can be addressed at once: a stream is spooled to an unnamed temporary file. Of
+    /// Makes sure that every byte of the input can be addressed: a stream is spooled to an unnamed temporary file. Of
     /// one that fails, what came before is kept. A packed file that expands beyond reason, or beyond half of the free
     /// space, counts as one that fails.
     pub fn spool(self) -> Result<Spooled> {
@@ -215,6 +227,9 @@ impl Input {
         let (mut source, packed_len) = match self {
             Input::Mapped(map) => return Ok(Spooled { map, starts: vec![0], failed: None }),
             Input::Logs(logs) => return Ok(logs),
+            Input::Stream(Stream { file: Some(file), .. }) => {
+                return Ok(Spooled { map: MappedFile::from_file(&path, file)?, starts: vec![0], failed: None });
+            }
             Input::Stream(Stream { packed_len, .. }) => (self.source(), packed_len),
         };
         let mut file = temporary::file().map_err(Error::io("temporary file"))?;
@@ -392,7 +407,7 @@ impl<'a> Source<'a> {
     /// Total length, when it is known beforehand.
     pub fn len(&self) -> Option<u64> {
         match &self.inner {
-            Inner::Map(map) => Some(map.bytes().len() as u64),
+            Inner::Map(map) => Some(map.size() as u64),
             Inner::Stream(_) => None,
         }
     }

@@ -4,6 +4,7 @@ use super::buffer::HEADER;
 use super::chain::{Link, Session};
 use super::header;
 use crate::error::{Problem, Report};
+use crate::source::{Chunk, MappedFile};
 
 /// An event in the body of a buffer.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +53,7 @@ impl<'m> Body<'m> {
 
     /// Takes the events of another buffer in; what was there is forgotten, its memory is used again. `copy` asks for a
     /// copy of what is in the file.
-    pub fn load(&mut self, file: &'m [u8], link: &Link, session: &Session, copy: bool, report: &mut Report<'_>) {
+    pub fn load(&mut self, file: &'m MappedFile, link: &Link, session: &Session, copy: bool, report: &mut Report<'_>) {
         self.events.clear();
         self.own.clear();
         self.mapped = None;
@@ -61,11 +62,10 @@ impl<'m> Body<'m> {
         self.offset = start as u64;
         let Some(log) = session.logs.get(usize::from(link.log)) else { return };
         self.processor = if log.header.knows_processors() { u32::from(link.processor) } else { u32::MAX };
-        let stored = file.get(start..).unwrap_or_default();
-        let stored = stored.get(..(link.stored as usize).saturating_sub(HEADER)).unwrap_or(stored);
         let size = (link.valid as usize).saturating_sub(HEADER);
+        let mut stored = file.part(start..start.saturating_add((link.stored as usize).saturating_sub(HEADER)));
         if link.compressed {
-            if let Err(why) = log.compression.expand(stored, size, &mut self.own) {
+            if let Err(why) = log.compression.expand(&stored, size, &mut self.own) {
                 // Of a buffer that the end of the file cuts, what came before the cut is sound.
                 if !link.cut {
                     let message = format!("a compressed buffer cannot be expanded, its events are lost: {why}");
@@ -74,8 +74,12 @@ impl<'m> Body<'m> {
                 }
             }
         } else {
-            let bytes = stored.get(..size).unwrap_or(stored);
-            if copy { self.own.extend_from_slice(bytes) } else { self.mapped = Some(bytes) }
+            stored.truncate(size);
+            match stored {
+                Chunk::Borrowed(bytes) if copy => self.own.extend_from_slice(bytes),
+                Chunk::Borrowed(bytes) => self.mapped = Some(bytes),
+                Chunk::Owned(bytes) => self.own = bytes,
+            }
         }
         self.find_events(link, &|ticks| log.ticks(ticks, &session.base), report);
     }

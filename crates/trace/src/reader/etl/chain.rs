@@ -1,7 +1,6 @@
 //! Walks the chain of buffers from one end to the other, reading only their headers, and reports what is wrong with it.
 
 use std::ops::Range;
-use std::path::Path;
 
 use super::buffer::{BUFFER_LOST, Buffer, Compression, EVENTS_LOST, HEADER, MAX_BUFFER};
 use super::header::{self, Head};
@@ -86,11 +85,11 @@ impl Session {
     /// Reads the header buffers of logs that begin at these places; an error when the first is no .etl, its header
     /// cannot be used, or they are not of one system.
     pub fn open(map: &MappedFile, starts: &[u64]) -> Result<Session> {
-        let place = |at: Option<&u64>| at.and_then(|at| usize::try_from(*at).ok()).unwrap_or(map.bytes().len());
+        let place = |at: Option<&u64>| at.and_then(|at| usize::try_from(*at).ok()).unwrap_or(map.size());
         let (mut logs, mut problems) = (Vec::new(), Vec::new());
         for (index, start) in starts.iter().enumerate() {
             let bytes = place(Some(start))..place(starts.get(index + 1));
-            match Log::open(map.path(), map.bytes(), bytes) {
+            match Log::open(map, bytes) {
                 Ok(log) => logs.push(log),
                 Err(error) if logs.is_empty() => return Err(error),
                 Err(error) => problems.push(Problem::error("unreadable_log", *start, error.to_string())),
@@ -135,24 +134,23 @@ impl Session {
 }
 
 impl Log {
-    fn open(path: &Path, map: &[u8], bytes: Range<usize>) -> Result<Log> {
-        let start = bytes.start as u64;
-        let file = map.get(bytes.clone()).unwrap_or_default();
+    fn open(map: &MappedFile, bytes: Range<usize>) -> Result<Log> {
+        let (start, size) = (bytes.start, bytes.len());
         let refuse = |offset: u64, what: String, expected: &str| {
-            let (path, offset) = (path.to_owned(), start + offset);
+            let (path, offset) = (map.path().to_owned(), start as u64 + offset);
             Err(Error::Unreadable { path, offset, what, expected: expected.into() })
         };
-        let buffer = match Buffer::parse(file) {
+        let buffer = match Buffer::parse(&map.part(start..start + HEADER.min(size))) {
             Ok((_, buffer)) => buffer,
-            Err(_) => return refuse(0, format!("{} bytes in all", file.len()), "the header buffer of an .etl"),
+            Err(_) => return refuse(0, format!("{size} bytes in all"), "the header buffer of an .etl"),
         };
         if !buffer.is_header() {
             let what = format!("a buffer of type {} and {} bytes", buffer.kind, buffer.size);
             return refuse(0, what, "a header buffer (type 4)");
         }
-        let limit = (buffer.valid.min(buffer.size) as usize).min(file.len());
-        let body = file.get(HEADER..limit).unwrap_or_default();
-        let head = match header::parse(body) {
+        let limit = (buffer.valid.min(buffer.size) as usize).min(size);
+        let body = map.part(start + HEADER..start + limit);
+        let head = match header::parse(&body) {
             Ok(head) if head.is_kernel && (head.group, head.opcode) == (0, 0) && head.ticks.is_some() => head,
             Ok(_) => return refuse(HEADER as u64, "another event".into(), "the header event of an .etl"),
             Err(what) => return refuse(HEADER as u64, what.into(), "the header event of an .etl"),
@@ -197,14 +195,14 @@ impl Log {
 
     /// Walks the chain of its buffers.
     fn chain(&self, map: &MappedFile, index: u16, chain: &mut Chain, report: &mut Report<'_>) {
-        let file = map.bytes().get(..self.bytes.end).unwrap_or_default();
+        let end = self.bytes.end;
         let (mut at, mut buffers, mut lossy, mut skipped) = (self.bytes.start, 0u64, 0u64, 0u64);
-        let finder = Finder { file, buffer_size: self.header.buffer_size as usize };
+        let finder = Finder { file: map, end, buffer_size: self.header.buffer_size as usize };
         loop {
-            let rest = file.get(at..).unwrap_or_default();
-            let Ok((_, buffer)) = Buffer::parse(rest) else {
-                if !rest.is_empty() {
-                    let message = format!("the file ends inside the header of a buffer, {} bytes into it", rest.len());
+            let rest = end.saturating_sub(at);
+            let Ok((_, buffer)) = Buffer::parse(&map.part(at..end.min(at.saturating_add(HEADER)))) else {
+                if rest > 0 {
+                    let message = format!("the file ends inside the header of a buffer, {rest} bytes into it");
                     report(Problem::error("truncated", at as u64, message));
                     chain.whole = false;
                 }
@@ -212,8 +210,8 @@ impl Log {
             };
             let offset = at as u64;
             if !finder.may_be_header(at) {
-                let next = finder.find_behind(at, map);
-                let gap = next.unwrap_or(file.len()) - at;
+                let next = finder.find(at + 1..end);
+                let gap = next.unwrap_or(end) - at;
                 let message = format!("no buffer begins here; {gap} bytes up to the next one are not read");
                 report(Problem::error("bad_buffer_size", offset, message).count(gap as u64));
                 chain.gap(index, offset);
@@ -222,19 +220,19 @@ impl Log {
                 continue;
             }
             let mut size = buffer.size as usize;
-            if size > rest.len() || size < rest.len() && !finder.may_be_header(at + size) {
+            if size > rest || size < rest && !finder.may_be_header(at + size) {
                 // The size is damaged, or the next header, or the file ends here.
-                if let Some(next) = finder.find(at + HEADER..at.saturating_add(size).min(file.len())) {
+                if let Some(next) = finder.find(at + HEADER..at.saturating_add(size)) {
                     let message = format!("a buffer of {size} bytes, but another one begins in it");
                     report(Problem::error("bad_buffer_size", offset, message));
                     chain.gap(index, offset + 1);
                     size = next - at;
                 }
             }
-            let left = rest.len().min(size);
-            let cut = size > rest.len();
+            let left = rest.min(size);
+            let cut = size > rest;
             if cut {
-                let message = format!("the file ends {} bytes before the end of its last buffer", size - rest.len());
+                let message = format!("the file ends {} bytes before the end of its last buffer", size - rest);
                 report(Problem::error("truncated", offset, message));
                 chain.whole = false;
             }
@@ -259,13 +257,13 @@ impl Log {
                 break;
             }
         }
-        chain.bytes += at.min(file.len()).saturating_sub(self.bytes.start) as u64;
+        chain.bytes += at.min(end).saturating_sub(self.bytes.start) as u64;
         let missing = self.header.missing_buffers(buffers);
         if missing > 0 {
             chain.lacking.push(index);
             chain.whole = false;
         }
-        let end = at.min(file.len()) as u64;
+        let end = at.min(end) as u64;
         let mut total = |severity, code, count, message: &str| {
             if count > 0 {
                 report(Problem::new(severity, code, end, message).count(count));

@@ -157,7 +157,7 @@ impl Pool {
                 cursor.gap = Some(since);
             }
             cursor.broken = false;
-            cursor.body.load(map.bytes(), link, session, self.copies.is_some() && fits, &mut |p| {
+            cursor.body.load(map, link, session, self.copies.is_some() && fits, &mut |p| {
                 cursor.broken = true;
                 out.problem(p);
             });
@@ -198,7 +198,7 @@ impl Pool {
 pub fn by_file(map: &MappedFile, session: &Session, links: &[Link], out: &mut impl Receiver) {
     let mut body = Body::default();
     for link in links {
-        body.load(map.bytes(), link, session, false, &mut |p| out.problem(p));
+        body.load(map, link, session, false, &mut |p| out.problem(p));
         for place in &body.events {
             if out.event(&body, place.at as usize, place.ticks).is_break() {
                 return;

@@ -130,7 +130,8 @@ impl Refs {
                     self.seen = 0;
                     file.release_all();
                 }
-                Ref::read(file.bytes().get(index.checked_mul(SIZE)?..)?)
+                let at = index.checked_mul(SIZE)?;
+                Ref::read(&file.part(at..at.checked_add(SIZE)?))
             }
         }
     }

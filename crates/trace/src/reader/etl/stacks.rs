@@ -405,8 +405,7 @@ impl Stacks {
         let file = if found.place & COPIED == 0 { from.file } else { self.copies.as_ref() };
         let Some(file) = file else { return };
         let at = usize::try_from(found.place & !COPIED).unwrap_or(usize::MAX);
-        let bytes = file.bytes().get(at..at.saturating_add(found.len.into()));
-        widen(bytes.unwrap_or_default(), found.narrow, &mut self.frames);
+        widen(&file.part(at..at.saturating_add(found.len.into())), found.narrow, &mut self.frames);
         self.reads += 1;
         if self.reads == MAX_READS {
             self.reads = 0;
