@@ -145,7 +145,9 @@ impl DatasetWriter {
         let mut start = 0;
         while start < all_rows {
             let rows = table.room(row_bytes).min(all_rows - start);
-            let part = sizes.iter().map(|size| size * rows / all_rows).collect();
+            // In 64 bits: a product of 4 GB has no room in those of WebAssembly.
+            let share = |size: &usize| (*size as u64 * rows as u64 / all_rows as u64) as usize;
+            let part = sizes.iter().map(share).collect();
             self.open_bytes -= table.held();
             table.add(&self.workers, &mut self.loads, batch.slice(start, rows), part)?;
             self.open_bytes += table.held();
