@@ -15,6 +15,7 @@ mod map;
 #[cfg(feature = "packed")]
 mod packed;
 #[cfg(any(test, not(feature = "maps")))]
+#[cfg_attr(feature = "maps", allow(dead_code, reason = "only its tests use it there"))]
 mod positioned;
 mod recording_path;
 #[cfg(feature = "packed")]

@@ -1,12 +1,16 @@
 //! The stacks that are events of their own, sorted by the events that they belong to. A long list is kept in a
 //! temporary file, because it is read once, from its beginning to its end.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::io::{BufWriter, Write};
 
 use crate::source::{MappedFile, temporary};
 
 /// Longer lists are put into a temporary file (8 MB).
 const IN_MEMORY: usize = 256 << 10;
+/// Stacks of a piece of a list that is made (2 MB).
+const PIECE: usize = 64 << 10;
 /// Bytes of a stack in the file.
 const SIZE: usize = 30;
 /// Stacks after which the pages of the file are given back.
@@ -53,6 +57,11 @@ impl Ref {
         (self.ticks, self.thread_or_ordinal, self.part, self.lane)
     }
 
+    /// Its place among all: stacks of one key are in the order of the recording.
+    fn place_in_order(&self) -> (Key, u32) {
+        (self.key(), self.carrier)
+    }
+
     fn bytes(&self) -> [u8; SIZE] {
         let mut bytes = [0; SIZE];
         let (ticks, rest) = bytes.split_at_mut(8);
@@ -90,6 +99,27 @@ impl Ref {
     }
 }
 
+/// Stacks in the order in which they were found, in pieces: a list that grows as one has twice its size beside it.
+#[derive(Default)]
+pub struct Noted(Vec<Vec<Ref>>);
+
+impl Noted {
+    pub fn len(&self) -> usize {
+        self.0.last().map_or(0, |last| (self.0.len() - 1) * PIECE + last.len())
+    }
+
+    pub fn push(&mut self, stack: Ref) {
+        match self.0.last_mut() {
+            Some(last) if last.len() < PIECE => last.push(stack),
+            _ => self.0.push(vec![stack]),
+        }
+    }
+
+    pub fn get_mut(&mut self, index: usize) -> Option<&mut Ref> {
+        self.0.get_mut(index / PIECE)?.get_mut(index % PIECE)
+    }
+}
+
 /// Stacks sorted by time, thread, part and lane, then by their order in the recording.
 #[derive(Default)]
 pub struct Refs {
@@ -111,12 +141,19 @@ impl Default for List {
 
 impl Refs {
     /// Sorts a list. Without room for a temporary file it stays in memory.
-    pub fn sorted(mut refs: Vec<Ref>) -> Refs {
-        refs.sort_unstable_by_key(|r| (r.key(), r.carrier));
-        let list = match refs.len() > IN_MEMORY {
-            true => file_of(&refs).map_or_else(|_| List::Memory(refs), List::File),
-            false => List::Memory(refs),
-        };
+    pub fn sorted(noted: Noted) -> Refs {
+        let is_long = noted.len() > IN_MEMORY;
+        let mut pieces = noted.0;
+        pieces.iter_mut().for_each(|piece| piece.sort_unstable_by_key(Ref::place_in_order));
+        let file = if is_long { file_of(&pieces).ok() } else { None };
+        let list = file.map_or_else(
+            || {
+                let mut refs = pieces.concat();
+                refs.sort_unstable_by_key(Ref::place_in_order);
+                List::Memory(refs)
+            },
+            List::File,
+        );
         Refs { list, seen: 0 }
     }
 
@@ -154,9 +191,21 @@ impl Refs {
     }
 }
 
-fn file_of(refs: &[Ref]) -> std::io::Result<MappedFile> {
+/// Sorted pieces as one sorted list.
+fn file_of(pieces: &[Vec<Ref>]) -> std::io::Result<MappedFile> {
     let mut out = BufWriter::with_capacity(256 << 10, temporary::file()?);
-    refs.iter().try_for_each(|r| out.write_all(&r.bytes()))?;
+    let mut rest: Vec<_> = pieces.iter().map(|piece| piece.iter()).collect();
+    let next = |(index, rest): (usize, &std::slice::Iter<'_, Ref>)| {
+        rest.as_slice().first().map(|first| Reverse((first.place_in_order(), index)))
+    };
+    let mut heap: BinaryHeap<_> = rest.iter().enumerate().filter_map(next).collect();
+    while let Some(Reverse((_, index))) = heap.pop() {
+        let Some(piece) = rest.get_mut(index) else { continue };
+        if let Some(stack) = piece.next() {
+            out.write_all(&stack.bytes())?;
+        }
+        heap.extend(next((index, &*piece)));
+    }
     MappedFile::temporary(out)
 }
 
@@ -183,8 +232,14 @@ mod tests {
     fn a_list_in_a_file_is_that_in_memory() {
         let mut sorted = many(IN_MEMORY as u32 + 1);
         sorted.sort_by_key(Ref::key);
-        let mut refs = Refs::sorted(many(IN_MEMORY as u32 + 1));
-        assert!(matches!(refs.list, List::File(_)) && matches!(Refs::sorted(many(9)).list, List::Memory(_)));
+        let noted = |count: u32| {
+            let mut noted = Noted::default();
+            many(count).into_iter().for_each(|stack| noted.push(stack));
+            assert_eq!(noted.len(), count as usize);
+            noted
+        };
+        let mut refs = Refs::sorted(noted(IN_MEMORY as u32 + 1));
+        assert!(matches!(refs.list, List::File(_)) && matches!(Refs::sorted(noted(9)).list, List::Memory(_)));
         assert!((0..sorted.len()).all(|n| refs.get(n) == Some(sorted[n])));
         assert_eq!(refs.get(sorted.len()), None);
         for (from, wanted) in [(0, 0), (0, 1), (5, 5), (5, 1000), (1000, sorted.len() - 1)] {

@@ -18,7 +18,7 @@ use std::io::{BufWriter, Write};
 use super::body::Body;
 use super::header::{Head, NO_ID};
 use super::kernel_layouts::KernelLayouts;
-use super::refs::{Key, Part, Ref, Refs};
+use super::refs::{Key, Noted, Part, Ref, Refs};
 use super::subject::{self, STACK_WALK};
 use crate::prelude::*;
 use crate::source::{MappedFile, temporary};
@@ -33,6 +33,10 @@ const MAX_SAME: usize = 16;
 const COPIED: u64 = 1 << 63;
 /// Stacks that are not near their events, after which pages are given back: each may have brought its neighbours along.
 const MAX_READS: u32 = 64;
+/// Bytes of copied addresses that are looked for again before they are forgotten: most call stacks come often.
+const KNOWN_BYTES: usize = 4 << 20;
+/// Bytes that remembering a copy takes beside its addresses.
+const KNOWN_COST: usize = 64;
 /// The place of addresses that are not known.
 const NOWHERE: u64 = u64::MAX;
 /// Ends the chain of references to a key.
@@ -137,7 +141,7 @@ struct Last {
 /// The first walk.
 #[derive(Default)]
 pub struct StackCollector {
-    refs: Vec<Ref>,
+    refs: Noted,
     fates: Vec<Fate>,
     /// The last reference to each key that is not defined yet.
     pending: Map<u64, u32>,
@@ -145,6 +149,9 @@ pub struct StackCollector {
     ordinal: Ordinal,
     copies: Option<BufWriter<File>>,
     copied: u64,
+    /// Places of copies by their addresses, and the bytes that they take.
+    known: Map<Box<[u8]>, u64>,
+    known_bytes: usize,
     failed: Option<std::io::Error>,
 }
 
@@ -234,6 +241,9 @@ impl StackCollector {
     }
 
     fn copy(&mut self, addresses: &[u8]) -> std::io::Result<u64> {
+        if let Some(place) = self.known.get(addresses) {
+            return Ok(*place);
+        }
         let out = match &mut self.copies {
             Some(out) => out,
             None => self.copies.insert(BufWriter::with_capacity(256 << 10, temporary::file()?)),
@@ -241,6 +251,12 @@ impl StackCollector {
         out.write_all(addresses)?;
         let place = self.copied;
         self.copied += addresses.len() as u64;
+        if self.known_bytes > KNOWN_BYTES {
+            self.known_bytes = 0;
+            self.known.clear();
+        }
+        self.known_bytes += addresses.len() + KNOWN_COST;
+        self.known.insert(addresses.into(), place);
         Ok(place)
     }
 
