@@ -10,7 +10,7 @@ use super::args::{ConvertArgs, OutputArgs};
 use super::conversion_bar::ConversionBar;
 use super::prelude::*;
 use super::text::{clean, count, counted, duration, problem, size};
-use super::{interrupt, json};
+use super::{freed, interrupt, json};
 
 /// Converts, and prints the summary: as JSON to standard output, or for a person to standard error.
 pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
@@ -19,9 +19,12 @@ pub fn run(args: ConvertArgs) -> anyhow::Result<Outcome> {
     interrupt::end_at_interrupt()?;
     let mut bar = ConversionBar::of(&request, quiet);
     let as_lines = as_json && bar.is_of_several();
-    let (mut printing, mut notes) = (Ok(()), Vec::new());
+    let (mut printing, mut notes, mut steps) = (Ok(()), Vec::new(), freed::Steps::default());
     let result = convert_each(&request, &mut |step| match step {
-        Step::Progress(progress) => bar.progress(&progress),
+        Step::Progress(progress) => {
+            bar.progress(&progress);
+            steps.read(progress.input, progress.position);
+        }
         Step::Done { input, done } => {
             bar.done(input, done);
             if as_lines && printing.is_ok() {

@@ -1,6 +1,8 @@
 //! Settings of the allocator for freed memory. A conversion asks for the same few megabytes again and
 //! again; glibc hands them to the system each time by default, which clears them again.
 
+use std::collections::HashMap;
+
 /// Keeps up to 16 MB, and blocks below 4 MB, for what is asked for next.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "two settings of the allocator")]
@@ -32,7 +34,25 @@ pub fn share() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn share() {}
 
-/// Hands what is kept to the system: of a program that does nothing for minutes now.
+/// Bytes of a recording after which what is kept is handed to the system.
+const STEP: u64 = 128 << 20;
+
+/// The steps that were read of each recording, by its place among the inputs.
+#[derive(Default)]
+pub struct Steps(HashMap<usize, u64>);
+
+impl Steps {
+    /// This much of a recording was read. With each step what is free between pieces in use is handed to the system: of a long recording that
+    /// becomes as much as all that is in use.
+    pub fn read(&mut self, input: usize, position: u64) {
+        let steps = position / STEP;
+        if steps > 0 && self.0.insert(input, steps) != Some(steps) {
+            give_back();
+        }
+    }
+}
+
+/// Hands what is kept to the system: of a program that does nothing for minutes now, or that reads a long recording.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "a function of the allocator")]
 pub fn give_back() {

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tracequet_trace::map::Map;
 
 use crate::subjects::collections::Collection;
-use crate::subjects::heap::{Bytes, GENERATIONS, HeapGeneration, Mark, Size};
+use crate::subjects::heap::{Bytes, HeapGeneration, Mark, Size};
 use crate::subjects::pauses::{Pause, Pauses, Stop};
 
 /// Collections and pauses that are kept, the first ones.
@@ -44,16 +44,78 @@ pub(super) struct Marked {
     pub(super) all: u64,
 }
 
-/// Size after a collection, and what was found alive, of each generation.
-pub(super) type Stats = [(u64, u64); GENERATIONS];
+/// Bytes of generation 2, of large and of pinned objects after a collection: their size, and what was found alive.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct OldBytes([(u64, u64); 3]);
+
+impl OldBytes {
+    /// What was found alive.
+    pub(super) fn alive(&self) -> u64 {
+        self.0.iter().fold(0, |sum, (_, alive)| sum.saturating_add(*alive))
+    }
+
+    /// The size without that of pinned objects.
+    pub(super) fn size(&self) -> u64 {
+        let [(old, _), (large, _), _] = self.0;
+        old.saturating_add(large)
+    }
+}
+
+/// What rules ask of the generations in a collection. There may be hundreds of thousands of collections, and all that is recorded of one
+/// takes five times the room.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Generations {
+    /// Objects of generations 0 and 1 that survived, and the pinned ones of them.
+    pub(super) young_survived: u64,
+    pub(super) young_pinned: u64,
+    /// Objects of generation 1 at the start, and those that survived.
+    pub(super) middle_objects: u64,
+    pub(super) middle_survived: u64,
+    /// Generation 2 at the start, what is free in it, and pinned objects of it that survived.
+    pub(super) old_before: u64,
+    pub(super) old_free: u64,
+    pub(super) old_pinned: u64,
+    /// Large objects at the start, and what is free between them.
+    pub(super) large_before: u64,
+    pub(super) large_free: u64,
+}
+
+impl Generations {
+    /// Adds a generation of a heap.
+    fn add(&mut self, row: &HeapGeneration<'_>) {
+        let mut one = Bytes::default();
+        one.add(row);
+        let add = |sum: &mut u64, bytes| *sum = sum.saturating_add(bytes);
+        match row.generation {
+            generation @ (0 | 1) => {
+                add(&mut self.young_survived, one.survived);
+                add(&mut self.young_pinned, one.pinned);
+                if generation == 1 {
+                    add(&mut self.middle_objects, one.objects_before);
+                    add(&mut self.middle_survived, one.survived);
+                }
+            }
+            2 => {
+                add(&mut self.old_before, one.before);
+                add(&mut self.old_free, one.free_before);
+                add(&mut self.old_pinned, one.pinned);
+            }
+            3 => {
+                add(&mut self.large_before, one.before);
+                add(&mut self.large_free, one.free_before);
+            }
+            _ => {}
+        }
+    }
+}
 
 /// The collections.
 #[derive(Debug, Default)]
 pub(super) struct Collections {
     pub(super) all: Vec<Gc>,
     pub(super) pauses: Pauses,
-    stats: Map<u32, Stats>,
-    generations: Map<u32, [Bytes; GENERATIONS]>,
+    old_bytes: Map<u32, OldBytes>,
+    generations: Map<u32, Generations>,
     marked: Map<u32, Marked>,
 }
 
@@ -91,26 +153,21 @@ impl Collections {
     }
 
     pub(super) fn sizes(&mut self, row: &Size<'_>) {
-        if self.stats.len() < MOST || self.stats.contains_key(&row.gc_id) {
-            let all = self.stats.entry(row.gc_id).or_default();
-            if let Some(one) = all.get_mut(usize::from(row.generation)) {
-                *one = (row.size_bytes, row.promoted_bytes);
-            }
+        if let Some(of_gc) = entry(&mut self.old_bytes, row.gc_id)
+            && let Some(one) = usize::from(row.generation).checked_sub(2).and_then(|place| of_gc.0.get_mut(place))
+        {
+            *one = (row.size_bytes, row.promoted_bytes);
         }
     }
 
     pub(super) fn generation(&mut self, row: &HeapGeneration<'_>) {
-        if self.generations.len() < MOST || self.generations.contains_key(&row.gc_id) {
-            let all = self.generations.entry(row.gc_id).or_default();
-            if let Some(one) = all.get_mut(usize::from(row.generation)) {
-                one.add(row);
-            }
+        if let Some(of_gc) = entry(&mut self.generations, row.gc_id) {
+            of_gc.add(row);
         }
     }
 
     pub(super) fn mark(&mut self, row: &Mark<'_>) {
-        if self.marked.len() < MOST || self.marked.contains_key(&row.gc_id) {
-            let marked = self.marked.entry(row.gc_id).or_default();
+        if let Some(marked) = entry(&mut self.marked, row.gc_id) {
             marked.all = marked.all.saturating_add(row.promoted_bytes);
             if row.root_kind == "older_generation" {
                 marked.from_older = marked.from_older.saturating_add(row.promoted_bytes);
@@ -137,9 +194,9 @@ impl Collections {
         self.pauses.of(process).iter()
     }
 
-    /// Sizes after a collection.
-    pub(super) fn stats_of(&self, gc: &Gc) -> Option<&Stats> {
-        self.stats.get(&gc.id)
+    /// The old generations after a collection.
+    pub(super) fn old_bytes_of(&self, gc: &Gc) -> Option<&OldBytes> {
+        self.old_bytes.get(&gc.id)
     }
 
     /// What the marking of a collection kept alive.
@@ -148,7 +205,12 @@ impl Collections {
     }
 
     /// The generations of a collection.
-    pub(super) fn generations_of(&self, gc: &Gc) -> Option<&[Bytes; GENERATIONS]> {
+    pub(super) fn generations_of(&self, gc: &Gc) -> Option<&Generations> {
         self.generations.get(&gc.id)
     }
+}
+
+/// What is kept of a collection, unless there are too many.
+fn entry<V: Default>(of_gcs: &mut Map<u32, V>, gc_id: u32) -> Option<&mut V> {
+    (of_gcs.len() < MOST || of_gcs.contains_key(&gc_id)).then(|| of_gcs.entry(gc_id).or_default())
 }

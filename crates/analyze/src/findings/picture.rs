@@ -142,9 +142,29 @@ pub(super) struct Process {
     pub(super) throughput_costs: Vec<f64>,
     /// The most that the heap had of the memory.
     pub(super) committed: f64,
-    requests: [Vec<(i64, i64)>; 3],
+    requests: OfBestSource,
     work: Work,
     last_ns: i64,
+}
+
+/// Requests that ended, of the best source that has any: several stand for the same ones.
+#[derive(Debug, Default)]
+struct OfBestSource {
+    place: usize,
+    /// Start and duration.
+    all: Vec<(i64, i64)>,
+}
+
+impl OfBestSource {
+    fn see(&mut self, place: usize, request: (i64, i64)) {
+        if self.all.is_empty() || place < self.place {
+            self.place = place;
+            self.all.clear();
+        }
+        if place == self.place && self.all.len() < MOST_ROWS {
+            self.all.push(request);
+        }
+    }
 }
 
 /// Allocations of a type at a call site.
@@ -657,9 +677,8 @@ impl Process {
         self.connections += u64::from(is_connection(row));
         match kind {
             Kind::Request(place) => {
-                let requests = self.requests.get_mut(place).filter(|requests| requests.len() < MOST_ROWS);
-                if let (Some(requests), Some(duration_ns)) = (requests, row.duration_ns) {
-                    requests.push((row.start_ts_ns, duration_ns));
+                if let Some(duration_ns) = row.duration_ns {
+                    self.requests.see(place, (row.start_ts_ns, duration_ns));
                 }
             }
             Kind::Call(place) => {
@@ -694,6 +713,6 @@ impl Process {
 
     /// Requests that came in: start and duration.
     pub(super) fn requests(&self) -> &[(i64, i64)] {
-        self.requests.iter().find(|requests| !requests.is_empty()).map_or(&[], Vec::as_slice)
+        &self.requests.all
     }
 }

@@ -17,7 +17,7 @@ use super::undecoded::{NotExact, Undecoded};
 const ON_THE_WAY: usize = 4;
 
 /// Bytes of these batches together. A larger batch is waited for at once.
-const MAX_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 8 << 20;
 
 /// Threads at most. On recordings of many small events, decoding takes about as long as the rest of the reading
 /// thread's work.
@@ -34,18 +34,16 @@ pub(super) struct Batch {
     pub(super) layout: Arc<EventLayout>,
     pub(super) mappings: Arc<Vec<Arc<Mapping>>>,
     pub(super) events: Undecoded,
-    pub(super) rows: EventRows,
 }
 
-/// A batch of rows, and what they were made with.
+/// A batch of rows.
 pub(super) struct DecodedBatch {
     pub(super) slot: usize,
     pub(super) arrays: Vec<ArrayRef>,
     pub(super) row_count: usize,
     pub(super) not_exact: Vec<NotExact>,
-    /// Without events, and without rows.
+    /// Without events: its buffers are used again.
     pub(super) events: Undecoded,
-    pub(super) rows: EventRows,
 }
 
 /// The threads, and the batches on their way.
@@ -77,9 +75,9 @@ enum OnTheWay {
 impl Batch {
     fn decode(mut self, clock: &Clock) -> DecodedBatch {
         let row_count = self.events.len();
-        let not_exact = self.events.decode(&mut self.rows, &self.layout, &self.mappings, clock);
-        let arrays = self.rows.finish();
-        DecodedBatch { slot: self.slot, arrays, row_count, not_exact, events: self.events, rows: self.rows }
+        let mut rows = EventRows::new(&self.layout);
+        let not_exact = self.events.decode(&mut rows, &self.layout, &self.mappings, clock);
+        DecodedBatch { slot: self.slot, arrays: rows.finish(), row_count, not_exact, events: self.events }
     }
 }
 

@@ -16,7 +16,7 @@ use super::payload::PayloadColumn;
 /// Bytes of a field's name in a message.
 pub(super) const MAX_NAME: usize = 256;
 
-/// The columns of a payload table, which are filled with one batch after another.
+/// The columns of a payload table, which are filled with a batch.
 pub(super) struct EventRows {
     header: EventHeaderBuilder,
     columns: Vec<PayloadColumn>,

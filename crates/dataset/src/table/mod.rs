@@ -18,8 +18,6 @@ mod undecoded;
 pub mod unique_names;
 pub mod views;
 
-use std::collections::VecDeque;
-
 use tracequet_facts::fact::{Fact, FactSink};
 use tracequet_trace::event::{Decoding, Event, EventInfo};
 use tracequet_trace::time::Clock;
@@ -31,7 +29,6 @@ pub use batches::ReadyBatch;
 use builders::FactTables;
 use decoders::{Batch, DecodedBatch, Decoders};
 use event_layout::{EventLayout, Mapping};
-use event_rows::EventRows;
 use select::Selection;
 pub use shape::Shape;
 pub use source::{of_file, source_footer};
@@ -39,12 +36,7 @@ use undecoded::Undecoded;
 pub use undecoded::{MAX_SHORT, NotExact, ShortPayload};
 
 /// Bytes that all payload tables hold together before the large ones are handed on.
-const PAYLOAD_BYTES: usize = 16 << 20;
-
-/// Rows of a batch after which the columns that it was decoded into are used again, and tables of which they are kept.
-/// Columns keep the memory of their last batch.
-const REUSED_ROWS: usize = 4 << 10;
-const REUSED_TABLES: usize = 8;
+const PAYLOAD_BYTES: usize = 8 << 20;
 
 /// Payload tables of one recording, at most; real ones have a few hundred kinds of events.
 const MAX_EVENT_TABLES: usize = 512;
@@ -74,8 +66,6 @@ pub struct Tables {
     /// The buffers of a batch that was decoded, for the next batch of a table that fills batches. They are as large as
     /// a batch was: in each of some hundred tables they would take far more than [`PAYLOAD_BYTES`].
     emptied: Option<Undecoded>,
-    /// The tables that keep columns for their next batch, the least recently used first.
-    reused: VecDeque<usize>,
 }
 
 /// A payload table.
@@ -83,8 +73,6 @@ struct EventSlot {
     layout: Arc<EventLayout>,
     mappings: Arc<Vec<Arc<Mapping>>>,
     events: Undecoded,
-    /// The columns for the next batch, if they are kept from the last one.
-    rows: Option<EventRows>,
     number: usize,
     /// A hash of its columns, where that is a part of its name.
     digest: Option<String>,
@@ -120,7 +108,6 @@ impl Tables {
             decoders: Decoders::new(clock),
             not_exact: Vec::new(),
             emptied: None,
-            reused: VecDeque::new(),
         })
     }
 
@@ -207,7 +194,6 @@ impl Tables {
             layout: Arc::new(layout),
             mappings: Arc::default(),
             events: Undecoded::default(),
-            rows: None,
             number,
             digest,
         };
@@ -269,7 +255,6 @@ impl Tables {
             layout: slot.layout.clone(),
             mappings: slot.mappings.clone(),
             events: std::mem::replace(&mut slot.events, next),
-            rows: slot.rows.take().unwrap_or_else(|| EventRows::new(&slot.layout)),
         };
         self.decoders.decode(batch);
         while self.decoders.is_full() {
@@ -286,24 +271,12 @@ impl Tables {
         })
     }
 
-    /// Makes the rows of a decoded batch ready, and keeps its buffers.
+    /// Makes the rows of a decoded batch ready, and keeps the buffers of its events.
     fn made(&mut self, decoded: DecodedBatch) {
         self.not_exact.extend(decoded.not_exact);
         self.emptied = Some(decoded.events);
-        if let Some(slot) = self.events.get_mut(decoded.slot) {
+        if let Some(slot) = self.events.get(decoded.slot) {
             self.batches.push(slot.number, decoded.arrays, decoded.row_count);
-            if decoded.row_count < REUSED_ROWS || slot.rows.is_some() {
-                return;
-            }
-            slot.rows = Some(decoded.rows);
-            self.reused.retain(|table| *table != decoded.slot);
-            self.reused.push_back(decoded.slot);
-            if self.reused.len() > REUSED_TABLES
-                && let Some(oldest) = self.reused.pop_front()
-                && let Some(oldest) = self.events.get_mut(oldest)
-            {
-                oldest.rows = None;
-            }
         }
     }
 }

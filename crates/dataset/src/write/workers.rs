@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use crate::error::{Error, Result};
 
 /// Bytes of batches that may wait for the workers or be in their hands.
-const IN_FLIGHT: usize = 16 << 20;
+const IN_FLIGHT: usize = 8 << 20;
 
 /// Threads that encode, for one dataset or for several that are written at once. Each thread does its jobs in the order
 /// in which they were submitted to it. Dropped, it waits for them.

@@ -65,7 +65,7 @@ pub fn identifying<'h>(blake3: &'h str, sha256: &'h str) -> &'h str {
 }
 
 /// Pages are given back in steps of this many bytes: often enough to stay small, seldom enough to cost nothing.
-const RELEASE_STEP: usize = 8 << 20;
+const RELEASE_STEP: usize = 4 << 20;
 const PAGE: usize = 64 << 10;
 
 /// The message for a dataset in place of a recording.

@@ -38,9 +38,9 @@ fn judge(look: &Look<'_>) -> Judged {
     let all = &look.picture.collections;
     let (mut survived, mut objects, mut rows) = (0.0, 0.0, 0u64);
     for gc in all.of(look.id).filter(|gc| gc.generation == Some(1) && !gc.is_dump) {
-        let Some([_, middle, ..]) = all.generations_of(gc) else { continue };
-        survived += middle.survived as f64;
-        objects += middle.objects_before as f64;
+        let Some(found) = all.generations_of(gc) else { continue };
+        survived += found.middle_survived as f64;
+        objects += found.middle_objects as f64;
         rows += 1;
     }
     // More than all survive when objects came in meanwhile.

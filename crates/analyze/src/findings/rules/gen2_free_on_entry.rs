@@ -37,10 +37,10 @@ fn judge(look: &Look<'_>) -> Judged {
     let (mut free, mut size, mut rows) = (0.0, 0.0, 0u64);
     let mut pinned = 0.0;
     for gc in all.of(look.id).filter(|gc| gc.generation == Some(2) && !gc.is_induced && !gc.is_dump) {
-        let Some([_, _, old, ..]) = all.generations_of(gc) else { continue };
-        pinned += old.pinned as f64;
-        free += old.free_before as f64;
-        size += old.before as f64;
+        let Some(found) = all.generations_of(gc) else { continue };
+        pinned += found.old_pinned as f64;
+        free += found.old_free as f64;
+        size += found.old_before as f64;
         rows += 1;
     }
     if rows < 3 {

@@ -54,13 +54,8 @@ fn judge(look: &Look<'_>) -> Judged {
     let all = &look.picture.collections;
     // What was found alive in generation 2 and among large objects. A dump of the heap is one more look at the same.
     let found = all.of(look.id).filter(|gc| gc.generation == Some(2) && gc.is_complete);
-    let points: Vec<(f64, f64)> = found
-        .filter_map(|gc| {
-            let [_, _, old, large, pinned] = all.stats_of(gc)?;
-            let alive = old.1.saturating_add(large.1).saturating_add(pinned.1);
-            Some((gc.start_ns as f64, alive as f64))
-        })
-        .collect();
+    let points: Vec<(f64, f64)> =
+        found.filter_map(|gc| Some((gc.start_ns as f64, all.old_bytes_of(gc)?.alive() as f64))).collect();
     let span = |points: &[(f64, f64)]| match (points.first(), points.last()) {
         (Some(first), Some(last)) => last.0 - first.0,
         _ => 0.0,
@@ -99,7 +94,7 @@ fn judge(look: &Look<'_>) -> Judged {
 /// Where full collections are few: generation 2 grows steadily. What is in it may be dead, so that this is no warning.
 fn old_generation(look: &Look<'_>, full: usize) -> Option<Figure> {
     let all = &look.picture.collections;
-    let size = |gc: &Gc| all.stats_of(gc).map(|[_, _, old, large, _]| old.0.saturating_add(large.0) as f64);
+    let size = |gc: &Gc| all.old_bytes_of(gc).map(|old| old.size() as f64);
     let points: Vec<(f64, f64)> = all.of(look.id).filter_map(|gc| Some((gc.start_ns as f64, size(gc)?))).collect();
     let span = points.last()?.0 - points.first()?.0;
     if points.len() < LEAST || span < LEAST_SPAN {

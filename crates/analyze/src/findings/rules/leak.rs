@@ -99,8 +99,7 @@ const GROWS: f64 = 0.1;
 /// Whether the last full collection found no more alive than the first one, which is five seconds before it or more.
 fn is_level(look: &Look<'_>, growth: f64) -> bool {
     let all = &look.picture.collections;
-    let alive =
-        |gc: &Gc| all.stats_of(gc).map(|stats| stats.iter().skip(2).map(|(_, alive)| *alive as f64).sum::<f64>());
+    let alive = |gc: &Gc| all.old_bytes_of(gc).map(|old| old.alive() as f64);
     let full = all.of(look.id).filter(|gc| gc.generation == Some(2) && gc.is_complete);
     let full: Vec<(i64, f64)> = full.filter_map(|gc| Some((gc.start_ns, alive(gc)?))).collect();
     let Some((first, last)) = full.first().zip(full.last()) else { return false };
@@ -121,9 +120,7 @@ fn times(look: &Look<'_>) -> Option<(i64, i64, bool)> {
 fn live_bytes(look: &Look<'_>, seen_ns: i64) -> f64 {
     let all = &look.picture.collections;
     let full = all.of(look.id).filter(|gc| gc.generation == Some(2) && gc.start_ns <= seen_ns);
-    full.filter_map(|gc| all.stats_of(gc))
-        .last()
-        .map_or(0.0, |stats| stats.iter().skip(2).map(|(_, alive)| *alive as f64).sum())
+    full.filter_map(|gc| all.old_bytes_of(gc)).last().map_or(0.0, |old| old.alive() as f64)
 }
 
 /// The type and the own method that what accumulates is of.

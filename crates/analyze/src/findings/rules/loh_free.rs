@@ -37,11 +37,11 @@ fn judge(look: &Look<'_>) -> Judged {
     let all = &look.picture.collections;
     let (mut free, mut size, mut rows, mut seen) = (0.0, 0.0, 0u64, 0u64);
     for gc in all.of(look.id).filter(|gc| gc.generation == Some(2)) {
-        let Some([_, _, _, large, _]) = all.generations_of(gc) else { continue };
+        let Some(found) = all.generations_of(gc) else { continue };
         seen += 1;
-        if large.before > LEAST_BYTES {
-            free += large.free_before as f64;
-            size += large.before as f64;
+        if found.large_before > LEAST_BYTES {
+            free += found.large_free as f64;
+            size += found.large_before as f64;
             rows += 1;
         }
     }

@@ -30,9 +30,9 @@ fn judge(look: &Look<'_>) -> Judged {
     let all = &look.picture.collections;
     let (mut pinned, mut survived, mut rows) = (0.0, 0.0, 0u64);
     for gc in all.of(look.id).filter(|gc| gc.generation <= Some(1)) {
-        let Some([young, middle, ..]) = all.generations_of(gc) else { continue };
-        pinned += young.pinned.saturating_add(middle.pinned) as f64;
-        survived += young.survived.saturating_add(middle.survived) as f64;
+        let Some(found) = all.generations_of(gc) else { continue };
+        pinned += found.young_pinned as f64;
+        survived += found.young_survived as f64;
         rows += 1;
     }
     if survived < shared::LEAST_BYTES {

@@ -155,7 +155,7 @@ impl<'a> Region<'a> {
         }
         let still_needed = self.chunks.front().map_or(source.position(), |(offset, _)| *offset);
         // A very long region gives its pages back all the same; they return when they are needed.
-        source.release(still_needed.max(source.position().saturating_sub(24 << 20)));
+        source.release(still_needed.max(source.position().saturating_sub(8 << 20)));
         self.next_partial = self.events.len() + PARTIAL;
     }
 }
