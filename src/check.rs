@@ -3,6 +3,7 @@
 use std::io::{Read as _, Write as _};
 
 use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check, follow, steps};
+use tracequet::analyze::kept::Kept;
 use tracequet::analyze::rules;
 use tracequet::report::{TABLES, page_of};
 
@@ -186,7 +187,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     }
     if let Some(path) = &args.report {
         let verdict = checked.document().text(PAGE_WIDTH.into());
-        let html = page_of(source.dataset(), &args.input, None, &verdict, None)?;
+        let html = page_of(source.dataset(), &args.input, None, &verdict, Kept::default())?;
         std::fs::write(path, html).map_err(Error::io(path))?;
     }
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()).map(PathBuf::from) {

@@ -1,7 +1,7 @@
 //! `tracequet heap`: which types fill the heap, what they retain, and what keeps an object alive.
 
 use serde_json::{Value, json};
-use tracequet::KeepWalk;
+use tracequet::Keep;
 use tracequet::analyze::diff::HeapChange;
 use tracequet::analyze::heap::{
     Explanation, HeapGraph, Retention, Snapshot, Step, TABLES, TypeRow, explain, read, snapshot, snapshots,
@@ -97,12 +97,12 @@ pub fn run(args: &HeapArgs) -> anyhow::Result<Outcome> {
     let mut tables: Vec<&str> = TABLES.iter().chain(origin_tables).chain(names).copied().collect();
     tables.sort_unstable();
     tables.dedup();
-    let request = args.asked.request().keep_walk(KeepWalk::new(args.memory, args.gc));
+    let request = args.asked.request().keep(Keep::walk(args.memory, args.gc));
     let mut opened = opened::open(&args.input, &tables, &args.asked, request)?;
     let recording = opened.dataset.recording(args.asked.trace())?;
     let all = snapshots(&recording)?;
     let snapshot = snapshot(&recording, args.gc)?;
-    let graph = match opened.walk.take() {
+    let graph = match opened.kept.walk.take() {
         Some(walk) => walk.graph(&recording, &snapshot)?,
         None => read(&recording, &snapshot, args.memory)?,
     };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use tracequet::analyze::heap::KeptWalk;
+use tracequet::analyze::kept::Kept;
 use tracequet::dataset::read::Dataset;
 use tracequet::facts::code::own::OwnCode;
 use tracequet::trace::source::store::{is_address, shown};
@@ -22,9 +22,8 @@ pub struct Opened {
     pub losses: bool,
     /// The copy of what lies in an object store.
     pub stored: Option<StoredDataset>,
-    /// The heap dump that was asked for, when a recording was converted: the dataset has no rows of its objects and
-    /// references then.
-    pub walk: Option<KeptWalk>,
+    /// What was asked to be kept, when a recording was converted: the dataset has no tables of it then.
+    pub kept: Kept,
     /// The temporary dataset of a conversion, removed with this.
     converted: Option<TemporaryDataset>,
 }
@@ -62,10 +61,16 @@ pub fn open(input: &Path, tables: &[&str], asked: &AskedArgs, request: Convert) 
 
 fn open_as(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<Opened> {
     if input.is_dir() {
-        return Ok(Opened { dataset: Dataset::open(input)?, losses: false, stored: None, walk: None, converted: None });
+        return Ok(Opened {
+            dataset: Dataset::open(input)?,
+            losses: false,
+            stored: None,
+            kept: Kept::default(),
+            converted: None,
+        });
     }
     if let Some(OpenDataset { dataset, stored }) = stored::dataset(input, tables)? {
-        return Ok(Opened { dataset, losses: false, stored, walk: None, converted: None });
+        return Ok(Opened { dataset, losses: false, stored, kept: Kept::default(), converted: None });
     }
     converted(input, tables, request.inputs([input]))
 }
@@ -88,7 +93,7 @@ fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<
     interrupt::end_at_interrupt()?;
     let folder = tempfile::tempdir()?;
     interrupt::remove_at_end(folder.path());
-    let keep = request.kept_walk().cloned();
+    let keep = request.kept().cloned();
     let mut bar = Bar::new(false);
     let name = shown(input).to_string_lossy().into_owned();
     let mut show = |progress: Progress| bar.show(&name, progress.position, progress.total);
@@ -96,6 +101,6 @@ fn converted(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<
     bar.clear();
     let converted = result?;
     let losses = converted.summary.inputs.iter().any(|input| input.has_losses());
-    let walk = keep.and_then(|keep| keep.take());
-    Ok(Opened { dataset: converted.dataset.clone(), losses, stored: None, walk, converted: Some(converted) })
+    let kept = keep.map(|keep| keep.take()).unwrap_or_default();
+    Ok(Opened { dataset: converted.dataset.clone(), losses, stored: None, kept, converted: Some(converted) })
 }

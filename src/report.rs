@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Context;
-use tracequet::KeepWalk;
+use tracequet::Keep;
 use tracequet::analyze::diff::{By, Options, compared};
 use tracequet::report::changes::{self, changes};
 use tracequet::report::{MAX_HEAP, TABLES, page_of};
@@ -76,16 +76,13 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<Outcome> {
     let (html, losses) = match &args.new {
         Some(new) => difference_of(&args.input, new, &args.asked.own)?,
         None => {
-            let walk = KeepWalk::new(MAX_HEAP, None);
+            let keep = Keep::walk(MAX_HEAP, None).with_ranges(tracequet::LIFETIMES);
             let request = args.asked.request().symbols(args.symbols.iter().cloned());
-            let mut opened = opened::open(
-                &args.input,
-                &TABLES,
-                &args.asked,
-                request.lifetimes(tracequet::LIFETIMES).keep_walk(walk),
-            )?;
-            let walk = opened.walk.take();
-            (page_of(&opened.dataset, &args.input, args.asked.trace(), "", walk)?, opened.losses)
+            // An archive may have several recordings: which one is kept is not known.
+            let keep = args.asked.trace().is_none().then_some(keep);
+            let request = request.lifetimes(tracequet::LIFETIMES).keep(keep);
+            let opened = opened::open(&args.input, &TABLES, &args.asked, request)?;
+            (page_of(&opened.dataset, &args.input, args.asked.trace(), "", opened.kept)?, opened.losses)
         }
     };
     let outcome = Outcome::with_losses(losses);

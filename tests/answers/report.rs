@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use parquet::arrow::ArrowWriter;
+use tracequet::analyze::collection::RANGE_TABLES;
 use tracequet::dataset::read::Dataset;
-use tracequet::report::{TABLES, page};
-use tracequet::{Convert, convert};
+use tracequet::report::{MAX_HEAP, TABLES, page, page_with};
+use tracequet::{Convert, Keep, LIFETIMES, TemporaryDataset, convert};
 
 use crate::etl::profiler::Reports;
 use crate::support::dataset::rows;
@@ -568,6 +569,22 @@ fn a_page_of_a_recording_is_that_of_its_dataset() {
         let [of_recording, of_dataset] = [&recording, &set].map(|input| run(&["report", input]).out);
         assert!(of_recording.len() > 50_000 && of_recording == of_dataset, "{name}: {} bytes", of_recording.len());
     }
+}
+
+#[test]
+fn ranges_that_are_kept_for_a_page_are_no_rows_of_its_dataset() {
+    let page_of = |keep: Keep| {
+        let request = Convert::default().inputs([sample("gc-churn.nettrace")]).keep(keep.clone());
+        let folder = tempfile::tempdir().unwrap();
+        let made = TemporaryDataset::convert(folder, request.tables_to_read(&TABLES), &mut |_| {}).unwrap();
+        let recording = made.dataset.recording(None).unwrap();
+        let html = page_with(&recording, "", keep.take()).unwrap();
+        (recording.tables().filter(|table| RANGE_TABLES.contains(&table.name.as_str())).count(), html)
+    };
+    let (without, of_kept) = page_of(Keep::walk(MAX_HEAP, None).with_ranges(LIFETIMES));
+    let (with, of_tables) = page_of(Keep::walk(MAX_HEAP, None));
+    assert_eq!((without, with), (0, 2));
+    assert!(table(&of_kept, "survival-table").len() > 2 && of_kept == of_tables);
 }
 
 /// A dataset with a table of findings, as rules write them.

@@ -11,7 +11,7 @@ use tracequet::analyze::present::{Answer, Format as Form, times};
 use tracequet::analyze::profile::{Choice, Export, ProfileFormat};
 use tracequet::facts::code::own::OwnCode;
 use tracequet::report::{changes, page_of};
-use tracequet::{Compression, Convert, DatasetLayout, Format, KeepWalk, LIFETIMES, TemporaryDataset, convert, report};
+use tracequet::{Compression, Convert, DatasetLayout, Format, Keep, LIFETIMES, TemporaryDataset, convert, report};
 use tracequet::{Error, Result};
 
 const USAGE: &str = "\
@@ -107,12 +107,12 @@ impl Arguments {
 
     fn page(&self) -> Result<String> {
         let request = self.request(&self.inputs).lifetimes(LIFETIMES);
-        let walk = KeepWalk::new(report::MAX_HEAP, None);
+        let keep = Keep::walk(report::MAX_HEAP, None).with_ranges(LIFETIMES);
         let converted = match self.inputs.len() {
-            1 => self.converted(request.keep_walk(walk.clone()), &report::TABLES)?,
+            1 => self.converted(request.keep(keep.clone()), &report::TABLES)?,
             _ => self.converted(request, &report::TABLES)?,
         };
-        page_of(&converted.dataset, Path::new("recordings"), None, "", walk.take())
+        page_of(&converted.dataset, Path::new("recordings"), None, "", keep.take())
     }
 
     fn changes(&self, base: &String, new: &String) -> Result<String> {

@@ -12,6 +12,7 @@ pub mod diff;
 pub mod evidence;
 pub mod findings;
 pub mod heap;
+pub mod kept;
 pub mod lifetime;
 pub mod metrics;
 mod prelude;

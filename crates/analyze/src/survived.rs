@@ -262,8 +262,8 @@ fn bounds(recording: &Recording<'_>, ids: &RangeInclusive<u32>, heaps: &mut Hash
 /// The ranges of these collections, of both tables at a time: decoding them is most of the work.
 fn both_tables(recording: &Recording<'_>, heaps: &HashMap<u32, Heap>) -> Result<[Ranges; 2]> {
     let read = parallel::each(2, &[false, true], |_, is_moved| match is_moved {
-        false => Ranges::read::<SurvivingRow<'_>, _>(recording, heaps, |row| (row.gc_id, row.range())),
-        true => Ranges::read::<MovedRow<'_>, _>(recording, heaps, |row| (row.gc_id, row.range())),
+        false => Ranges::read::<SurvivingRow<'_>, _>(recording, heaps, |row| row.listed()),
+        true => Ranges::read::<MovedRow<'_>, _>(recording, heaps, |row| row.listed()),
     })?;
     read.try_into().map_err(|_| Error::Internal("a table of ranges is missing".into()))
 }

@@ -20,7 +20,7 @@ mod hashed;
 mod identities;
 mod inputs;
 pub mod inspect;
-mod keep_walk;
+mod keep;
 mod many;
 mod names;
 mod one;
@@ -46,7 +46,7 @@ pub use expand::{Expanded, expand};
 #[cfg(feature = "live")]
 pub use growing::{Collected, collect_port};
 pub use identities::Identities;
-pub use keep_walk::KeepWalk;
+pub use keep::Keep;
 pub use names::is_recording_name;
 pub use one::Watch;
 use one::{Conversion, EventRun};

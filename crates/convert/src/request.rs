@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tracequet_analyze::heap;
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{AddressType, Format, Options};
 use tracequet_dataset::table::select::without_groups;
@@ -15,7 +14,7 @@ use tracequet_lake::Written;
 
 use super::hashed::HashKind;
 use super::identities::Identities;
-use super::keep_walk::KeepWalk;
+use super::keep::Keep;
 use super::summary::Done;
 
 /// A layout of the files of a dataset in its directory.
@@ -62,7 +61,7 @@ pub struct Convert {
     pub(crate) identities: Identities,
     pub(crate) unhashed: bool,
     pub(crate) sha256: bool,
-    pub(crate) keep_walk: Option<KeepWalk>,
+    pub(crate) keep: Option<Keep>,
     pub(crate) stop: Arc<AtomicBool>,
 }
 
@@ -104,12 +103,12 @@ impl Convert {
         Convert { tables: without_groups(tables.into_iter().map(Into::into)), ..self }
     }
 
-    /// Only these tables, for an answer that reads them where they are. A heap dump that is kept in memory is not
-    /// written, too; tables of events are left out, because a recording may not have such events.
+    /// Only these tables, for an answer that reads them where they are. What is kept is not written, too; tables of events are left out,
+    /// because a recording may not have such events.
     pub fn tables_to_read(self, tables: &[&str]) -> Convert {
-        let keeps_walk = self.keep_walk.is_some();
-        let is_written =
-            |table: &&&str| !(table.starts_with("event/") || keeps_walk && heap::LARGE_TABLES.contains(*table));
+        let keep = self.keep.clone();
+        let is_kept = |table: &str| keep.as_ref().is_some_and(|keep| keep.replaces(table));
+        let is_written = |table: &&&str| !table.starts_with("event/") && !is_kept(table);
         self.tables(tables.iter().filter(is_written).map(|table| (*table).to_owned()))
     }
 
@@ -140,9 +139,9 @@ impl Convert {
         Convert { labels: labels.into_iter().collect(), ..self }
     }
 
-    /// The heap dump that is kept.
-    pub fn kept_walk(&self) -> Option<&KeepWalk> {
-        self.keep_walk.as_ref()
+    /// What is kept for the caller.
+    pub fn kept(&self) -> Option<&Keep> {
+        self.keep.as_ref()
     }
 
     /// The part of the request that decides what the tables of a recording hold: recordings that were converted with
@@ -260,8 +259,8 @@ setters! {
     sha256: bool;
     /// Stop reading when this becomes true: the conversion fails, and there is no dataset.
     stop: Arc<AtomicBool>;
-    /// Keep the objects and references of a heap dump of the one recording in memory, beside what is written.
-    keep_walk: impl Into<Option<KeepWalk>>;
+    /// Keep some of the one recording for the caller, beside what is written.
+    keep: impl Into<Option<Keep>>;
 }
 
 /// A step that [`crate::convert_each`] reports on its way.

@@ -1,6 +1,6 @@
 //! Ranges that survived, so that the script follows an address through the collections as `survived` does.
 
-use tracequet_analyze::collection::{collects, leaves};
+use tracequet_analyze::collection::{self, collects, leaves};
 
 use crate::collections::Collection;
 use crate::prelude::*;
@@ -38,8 +38,6 @@ struct Range {
 #[derive(Debug, Default)]
 pub(crate) struct Follow {
     places: Map<u32, u32>,
-    /// The collection of the last range and its place: ranges of a collection follow each other.
-    last: Option<(u32, u32)>,
     /// Ranges that may be among the largest, at most twice as many as are kept. None of them is smaller than `least`.
     largest: Vec<(u64, Range)>,
     least: Option<(u64, Range)>,
@@ -71,19 +69,17 @@ impl Follow {
         self.bounds.push((*place, is_end, generation, start, length));
     }
 
-    /// A range that survived.
-    pub(crate) fn range(&mut self, gc_id: u32, is_moved: bool, [start, new_start, length]: [u64; 3], is_clamped: bool) {
+    /// Ranges that survived a collection.
+    pub(crate) fn ranges(&mut self, gc_id: u32, is_moved: bool, ranges: &[collection::Range]) {
+        let Some(place) = self.places.get(&gc_id).copied() else { return };
+        ranges.iter().for_each(|range| self.range(place, is_moved, range));
+    }
+
+    fn range(&mut self, place: u32, is_moved: bool, range: &collection::Range) {
+        let collection::Range { start, new_start, length, clamped: is_clamped } = *range;
         if !self.is_possible || length == 0 {
             return;
         }
-        let place = match self.last {
-            Some((last, place)) if last == gc_id => place,
-            _ => {
-                let Some(place) = self.places.get(&gc_id) else { return };
-                self.last = Some((gc_id, *place));
-                *place
-            }
-        };
         if start.max(new_start).saturating_add(length) > MAX_ADDRESS {
             self.is_possible = false;
             return;
@@ -205,18 +201,19 @@ mod tests {
     #[test]
     fn the_largest_ranges_are_kept_whatever_their_order() {
         let collections = [Collection { gc_id: 3, ..Collection::default() }];
+        let range = |start, length| [collection::Range { start, new_start: start, length, clamped: false }];
         let mut follow = Follow::of(&collections);
         for n in 0..2 * MAX_RANGES as u64 {
-            follow.range(3, false, [n * 1000, n * 1000, 1 + n % 7], false);
+            follow.ranges(3, false, &range(n * 1000, 1 + n % 7));
         }
-        follow.range(4, false, [0, 0, 1 << 30], false);
+        follow.ranges(4, false, &range(0, 1 << 30));
         assert_eq!((follow.ranges, follow.largest.len()), (2 * MAX_RANGES as u64, MAX_RANGES));
         assert!(follow.largest.iter().all(|(length, _)| *length >= 4));
         // Sorting all of them says the same.
         let mut follow = Follow::of(&collections);
         let lengths: Vec<u64> =
             (0..9 * MAX_RANGES as u64).map(|n| 1 + n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 5000).collect();
-        lengths.iter().zip(0..).for_each(|(length, n)| follow.range(3, false, [n * 8000, n * 8000, *length], false));
+        lengths.iter().zip(0..).for_each(|(length, n)| follow.ranges(3, false, &range(n * 8000, *length)));
         let mut expected: Vec<(u64, u64)> = lengths.into_iter().zip((0..).map(|n| n * 8000)).collect();
         expected.sort_unstable_by(|a, b| b.cmp(a));
         expected.truncate(MAX_RANGES);
@@ -225,11 +222,11 @@ mod tests {
         kept.sort_unstable_by(|a, b| b.cmp(a));
         assert_eq!(kept.iter().map(|(length, range)| (*length, range.start)).collect::<Vec<_>>(), expected);
         let mut follow = Follow::of(&collections);
-        (0..2 * MAX_RANGES as u64).for_each(|n| follow.range(3, false, [n * 1000, n * 1000, 1 + n % 7], false));
+        (0..2 * MAX_RANGES as u64).for_each(|n| follow.ranges(3, false, &range(n * 1000, 1 + n % 7)));
         let (_, words) = follow.packed(&collections).unwrap().unwrap();
         assert!(words.contains("of 80,000 ranges"), "{words}");
         // Numbers that the script cannot hold exactly are not followed.
-        follow.range(3, true, [u64::MAX, 5, 1], false);
+        follow.ranges(3, true, &range(u64::MAX, 1));
         assert!(follow.packed(&collections).unwrap().is_none());
     }
 

@@ -1,12 +1,11 @@
 //! Where memory lies and survives: collections by parts of the address space, a byte for each.
 
-use tracequet_analyze::collection::collects;
+use tracequet_analyze::collection::{self, Bound, Range, RangeKind, SpilledCollections, collects};
 use tracequet_trace::map::Set;
 
 use crate::collections::{Collection, Collections};
 use crate::follow::Follow;
 use crate::prelude::*;
-use crate::ranges::{Bounds, Moved, Stayed, is_clamped};
 use crate::survival::Survival;
 
 /// Collections and parts of the address space of a map.
@@ -45,6 +44,11 @@ enum State {
 /// Generation of which nothing is known.
 const NO_GENERATION: u8 = 7;
 
+tracequet_dataset::row! {
+    /// Memory of a generation at the start or the end of a collection.
+    struct Bounds of gc_generation_range { gc_id, range_start, range_length }
+}
+
 /// Bytes in a part of the address space, for one collection.
 #[derive(Clone, Copy, Debug, Default)]
 struct Part {
@@ -59,9 +63,11 @@ struct Part {
     kept: u64,
     /// In use at the end.
     after: u64,
-    /// Generations by which most bytes are known: at the end, at the start.
+    /// Generations of most bytes by the bounds: at the end, at the start.
     generation: Option<(u8, u64)>,
     generation_before: Option<(u8, u64)>,
+    /// Generation at the end by the first range of which it is known.
+    generation_of_ranges: Option<u8>,
 }
 
 impl Part {
@@ -90,9 +96,10 @@ impl Part {
             return 0;
         }
         let was = matches!(most.0, State::Freed | State::MovedAway);
-        let known =
-            if was { self.generation_before.or(self.generation) } else { self.generation.or(self.generation_before) };
-        let generation = known.map_or(NO_GENERATION, |(generation, _)| generation.min(NO_GENERATION));
+        let before = self.generation_before.map(|(generation, _)| generation);
+        let after = self.generation.map(|(generation, _)| generation).or(self.generation_of_ranges);
+        let known = if was { before.or(after) } else { after.or(before) };
+        let generation = known.unwrap_or(NO_GENERATION).min(NO_GENERATION);
         let quarter = (u128::from(most.1) * 4 / u128::from(bin_bytes.max(1))).min(3) as u8;
         most.0 as u8 | generation << 3 | quarter << 6
     }
@@ -112,169 +119,193 @@ pub(crate) struct HeapMap {
     columns: Vec<Collection>,
     /// Collections with ranges, of which `columns` are some.
     of: usize,
-    shift: u32,
-    bins: Vec<u64>,
-    parts: Vec<Part>,
-    /// Where the last ranges began.
-    near: [usize; 2],
+    bins: Bins,
+    /// A byte for each part of each column.
+    bytes: Vec<u8>,
     fates: Vec<Fate>,
     follow: Follow,
+    /// Whether no table of ranges is missing.
+    pub is_whole: bool,
     /// Survival by generation, of the same ranges.
     pub survival: Survival,
 }
 
+/// The parts of the address space, in order.
+#[derive(Debug)]
+struct Bins {
+    shift: u32,
+    firsts: Vec<u64>,
+    /// Where the last ranges began.
+    near: [usize; 2],
+}
+
+impl Bins {
+    /// Calls `take` with each of `parts` that a range touches, and how many of its bytes lie there.
+    fn cover(&mut self, parts: &mut [Part], start: u64, length: u64, mut take: impl FnMut(&mut Part, u64)) {
+        let Some(last) = length.checked_sub(1).map(|rest| start.saturating_add(rest)) else { return };
+        let first = start >> self.shift;
+        // Ranges are in order: most begin where the one before did, or went where that went.
+        let first_bin = match self.near.into_iter().find(|place| self.firsts.get(*place) == Some(&first)) {
+            Some(near) => near,
+            None => {
+                let found = self.firsts.partition_point(|bin| *bin < first);
+                self.near = [found, self.near[0]];
+                found
+            }
+        };
+        for (bin, part) in self.firsts.iter().zip(parts).skip(first_bin) {
+            if *bin > last >> self.shift {
+                break;
+            }
+            let low = bin << self.shift;
+            let high = low | ((1u64 << self.shift) - 1);
+            take(part, last.min(high).saturating_sub(start.max(low)).saturating_add(1));
+        }
+    }
+}
+
+/// The collection that is being drawn.
+#[derive(Default)]
+struct Column {
+    gc_id: u32,
+    /// Whether its ranges count, and the place of its column where it has one.
+    is_known: bool,
+    place: Option<usize>,
+    parts: Vec<Part>,
+}
+
 impl HeapMap {
-    /// Reads the ranges. `None` when the recording has none that survived.
-    pub(crate) fn read(recording: &Recording<'_>, collections: &Collections) -> Result<Option<HeapMap>> {
+    /// Draws the ranges: those that are kept, or those of the tables, which are then kept. `None` when the recording has none that survived.
+    pub(crate) fn read(
+        recording: &Recording<'_>,
+        collections: &Collections,
+        kept: &mut Option<SpilledCollections>,
+    ) -> Result<Option<HeapMap>> {
         let with_ranges: Vec<&Collection> = collections.all.iter().filter(|collection| collection.has_ranges).collect();
         if with_ranges.is_empty() {
             return Ok(None);
         }
+        let has = |name: &str| recording.tables().any(|table| table.name == name);
+        let is_whole = kept.is_some() || collection::TABLES.into_iter().all(has);
+        let ranges = match kept {
+            Some(ranges) => ranges,
+            None => kept.insert(SpilledCollections::read(recording)?),
+        };
         let of = with_ranges.len();
         // Evenly over the time of the recording.
         let step = of.div_ceil(MAX_COLUMNS).max(1);
         let columns: Vec<Collection> = with_ranges.into_iter().step_by(step).cloned().collect();
         let places: Places = columns.iter().map(|collection| collection.gc_id).zip(0..).collect();
         let mut touched = Touched::default();
-        let is_shown = |gc_id: u32| places.contains_key(&gc_id);
         recording.each_recorded::<Bounds<'_>>(|row| {
-            if is_shown(row.gc_id) {
+            if places.contains_key(&row.gc_id) {
                 touched.add(row.range_start, row.range_length);
             }
         })?;
         if touched.runs.is_empty() {
-            recording.each_recorded::<Stayed<'_>>(|row| {
-                if is_shown(row.gc_id) {
-                    touched.add(row.range_start, row.range_length);
-                }
-            })?;
-            recording.each_recorded::<Moved<'_>>(|row| {
-                if is_shown(row.gc_id) {
-                    touched.add(row.new_range_start, row.range_length);
+            ranges.each_part(|part| {
+                if places.contains_key(&part.gc_id) {
+                    part.ranges.iter().for_each(|range| touched.add(range.new_start, range.length));
                 }
             })?;
         }
-        let bins = touched.bins(MAX_BINS);
-        let parts = vec![Part::default(); bins.len().saturating_mul(columns.len())];
-        let fates = vec![Fate::default(); columns.len()];
+        let firsts = touched.bins(MAX_BINS);
+        let bins = Bins { shift: touched.shift, firsts, near: [0; 2] };
+        let (bytes, fates) = (Vec::new(), vec![Fate::default(); columns.len()]);
         let (follow, survival) = (Follow::of(&collections.all), Survival::default());
-        let mut map = HeapMap { columns, of, shift: touched.shift, bins, parts, near: [0; 2], fates, follow, survival };
-        let known = collections.all.iter().map(|collection| collection.gc_id).collect();
-        map.fill(recording, &places, &known)?;
+        let mut map = HeapMap { columns, of, bins, bytes, fates, follow, is_whole, survival };
+        map.fill(ranges, &places, collections)?;
         Ok(Some(map))
     }
 
-    fn fill(&mut self, recording: &Recording<'_>, places: &Places, known: &Set<u32>) -> Result<()> {
-        recording.each_recorded::<Bounds<'_>>(|row| {
-            if !known.contains(&row.gc_id) {
-                return;
+    fn fill(&mut self, ranges: &mut SpilledCollections, places: &Places, collections: &Collections) -> Result<()> {
+        let known: Set<u32> = collections.all.iter().map(|collection| collection.gc_id).collect();
+        self.bytes = vec![0; self.bins.firsts.len().saturating_mul(self.columns.len())];
+        let mut column = Column::default();
+        ranges.each_part(|part| {
+            if part.gc_id != column.gc_id {
+                self.end(&column);
+                let mut parts = std::mem::take(&mut column.parts);
+                parts.clear();
+                parts.resize(self.bins.firsts.len(), Part::default());
+                let gc_id = part.gc_id;
+                column = Column { gc_id, is_known: known.contains(&gc_id), place: places.get(&gc_id).copied(), parts };
             }
-            let (start, length, is_start) = (row.range_start, row.range_length, row.phase == "start");
-            let generation = row.generation.min(NO_GENERATION);
-            self.follow.bounds(row.gc_id, !is_start, generation, start, length);
-            if is_start {
-                self.survival.before(row.gc_id, Some(row.generation), length);
+            if column.is_known {
+                part.before.iter().for_each(|bound| self.bound(&mut column, bound, true));
+                part.after.iter().for_each(|bound| self.bound(&mut column, bound, false));
+                part.ranges_by_kind().for_each(|(kind, ranges)| self.ranges(&mut column, kind, ranges));
             }
-            let Some(place) = places.get(&row.gc_id).copied() else { return };
-            let is_collected = self.columns.get(place).is_some_and(|collection| {
-                let Collection { generation: collected, kind, complete, .. } = collection;
-                collects(*collected, kind.as_deref(), *complete, generation)
-            });
-            if is_start && let Some(fate) = self.fates.get_mut(place) {
-                let sum = if is_collected { &mut fate.collected } else { &mut fate.kept };
-                *sum = Some(sum.unwrap_or_default().saturating_add(length));
-                // Both are known once there are bounds.
-                fate.collected.get_or_insert(0);
-                fate.kept.get_or_insert(0);
-            }
-            self.cover(place, start, length, |part, bytes| {
-                let known = if is_start { &mut part.generation_before } else { &mut part.generation };
-                if known.is_none_or(|(_, most)| bytes > most) {
-                    *known = Some((generation, bytes));
-                }
-                let sum = match (is_start, is_collected) {
-                    (false, _) => &mut part.after,
-                    (true, true) => &mut part.collected,
-                    (true, false) => &mut part.kept,
-                };
-                *sum = sum.saturating_add(bytes);
-            });
         })?;
-        // Ranges of a collection follow each other: the collection is looked up when another one begins.
-        let mut last = None;
-        let mut collection_of = |gc_id: u32| match last {
-            Some((of, found)) if of == gc_id => found,
-            _ => {
-                let found = known.contains(&gc_id).then(|| places.get(&gc_id).copied());
-                last = Some((gc_id, found));
-                found
-            }
-        };
-        recording.each_recorded::<Stayed<'_>>(|row| {
-            let Some(place) = collection_of(row.gc_id) else { return };
-            let (start, length, after) = (row.range_start, row.range_length, row.generation_after);
-            self.follow.range(row.gc_id, false, [start, start, length], is_clamped(row.length_kind));
-            self.survival.survived(row.gc_id, row.generation_before, after, length);
-            let Some(place) = place else { return };
-            if let Some(fate) = self.fates.get_mut(place) {
-                fate.in_place = fate.in_place.saturating_add(length);
-            }
-            self.cover(place, start, length, |part, bytes| {
-                part.in_place = part.in_place.saturating_add(bytes);
-                part.note_generation(after, bytes);
-            });
-        })?;
-        recording.each_recorded::<Moved<'_>>(|row| {
-            let Some(place) = collection_of(row.gc_id) else { return };
-            let (old, new) = (row.old_range_start, row.new_range_start);
-            let (length, after) = (row.range_length, row.generation_after);
-            self.follow.range(row.gc_id, true, [old, new, length], is_clamped(row.length_kind));
-            self.survival.survived(row.gc_id, row.generation_before, after, length);
-            let Some(place) = place else { return };
-            if let Some(fate) = self.fates.get_mut(place) {
-                fate.moved = fate.moved.saturating_add(length);
-            }
-            if old == new {
-                self.cover(place, new, length, |part, bytes| {
-                    part.stayed = part.stayed.saturating_add(bytes);
-                    part.note_generation(after, bytes);
-                });
-                return;
-            }
-            self.cover(place, old, length, |part, bytes| part.moved_away = part.moved_away.saturating_add(bytes));
-            self.cover(place, new, length, |part, bytes| {
-                part.moved_here = part.moved_here.saturating_add(bytes);
-                part.note_generation(after, bytes);
-            });
-        })?;
-        self.survival.end_run();
+        self.end(&column);
         Ok(())
     }
 
-    /// Calls `take` with each part of the map that a range touches, and how many of its bytes lie there.
-    fn cover(&mut self, column: usize, start: u64, length: u64, mut take: impl FnMut(&mut Part, u64)) {
-        let Some(last) = length.checked_sub(1).map(|rest| start.saturating_add(rest)) else { return };
-        let first = start >> self.shift;
-        // Ranges are in order: most begin where the one before did, or went where that went.
-        let first_bin = match self.near.into_iter().find(|place| self.bins.get(*place) == Some(&first)) {
-            Some(near) => near,
-            None => {
-                let found = self.bins.partition_point(|bin| *bin < first);
-                self.near = [found, self.near[0]];
-                found
+    /// The collection of a column has ended.
+    fn end(&mut self, column: &Column) {
+        let Some(place) = column.place else { return };
+        let bytes = self.bytes.iter_mut().skip(place.saturating_mul(self.bins.firsts.len()));
+        bytes.zip(&column.parts).for_each(|(byte, part)| *byte = part.byte(1 << self.bins.shift));
+    }
+
+    /// Memory of a generation at the start or the end of a collection.
+    fn bound(&mut self, column: &mut Column, bound: &Bound, is_start: bool) {
+        let Bound { start, length, .. } = *bound;
+        let generation = bound.generation.min(NO_GENERATION);
+        self.follow.bounds(column.gc_id, !is_start, generation, start, length);
+        if is_start {
+            self.survival.before(column.gc_id, Some(bound.generation), length);
+        }
+        let Some(place) = column.place else { return };
+        let is_collected = self.columns.get(place).is_some_and(|collection| {
+            let Collection { generation: collected, kind, complete, .. } = collection;
+            collects(*collected, kind.as_deref(), *complete, generation)
+        });
+        if is_start && let Some(fate) = self.fates.get_mut(place) {
+            let sum = if is_collected { &mut fate.collected } else { &mut fate.kept };
+            *sum = Some(sum.unwrap_or_default().saturating_add(length));
+            // Both are known once there are bounds.
+            fate.collected.get_or_insert(0);
+            fate.kept.get_or_insert(0);
+        }
+        self.bins.cover(&mut column.parts, start, length, |part, bytes| {
+            let known = if is_start { &mut part.generation_before } else { &mut part.generation };
+            if known.is_none_or(|(_, most)| bytes > most) {
+                *known = Some((generation, bytes));
             }
-        };
-        let row = column.saturating_mul(self.bins.len());
-        for (place, bin) in self.bins.iter().enumerate().skip(first_bin) {
-            if *bin > last >> self.shift {
-                break;
+            let sum = match (is_start, is_collected) {
+                (false, _) => &mut part.after,
+                (true, true) => &mut part.collected,
+                (true, false) => &mut part.kept,
+            };
+            *sum = sum.saturating_add(bytes);
+        });
+    }
+
+    /// Ranges that survived, all of a kind.
+    fn ranges(&mut self, column: &mut Column, kind: RangeKind, ranges: &[Range]) {
+        self.follow.ranges(column.gc_id, kind.is_moved, ranges);
+        let sum = ranges.iter().fold(0u64, |sum, range| sum.saturating_add(range.length));
+        self.survival.survived(column.gc_id, kind, ranges.len() as u64, sum);
+        let Some(fate) = column.place.and_then(|place| self.fates.get_mut(place)) else { return };
+        let of_kind = if kind.is_moved { &mut fate.moved } else { &mut fate.in_place };
+        *of_kind = of_kind.saturating_add(sum);
+        let parts = &mut column.parts;
+        for Range { start, new_start, length, .. } in ranges.iter().copied() {
+            if start != new_start {
+                self.bins.cover(parts, start, length, |part, bytes| {
+                    part.moved_away = part.moved_away.saturating_add(bytes);
+                });
             }
-            let low = bin << self.shift;
-            let high = low | ((1u64 << self.shift) - 1);
-            let bytes = last.min(high).saturating_sub(start.max(low)).saturating_add(1);
-            if let Some(part) = self.parts.get_mut(row + place) {
-                take(part, bytes);
-            }
+            self.bins.cover(parts, new_start, length, |part, bytes| {
+                let sum = match (kind.is_moved, start == new_start) {
+                    (false, _) => &mut part.in_place,
+                    (true, true) => &mut part.stayed,
+                    (true, false) => &mut part.moved_here,
+                };
+                *sum = sum.saturating_add(bytes);
+                part.generation_of_ranges = part.generation_of_ranges.or(kind.after);
+            });
         }
     }
 
@@ -282,13 +313,14 @@ impl HeapMap {
     pub(crate) fn packed(&self) -> Result<String> {
         let mut bytes = Bytes::default();
         bytes.u32(self.columns.len() as u32);
-        bytes.u32(self.bins.len() as u32);
-        bytes.u64(1 << self.shift);
-        self.bins.iter().for_each(|bin| bytes.u64(bin << self.shift));
+        let Bins { shift, firsts, .. } = &self.bins;
+        bytes.u32(firsts.len() as u32);
+        bytes.u64(1 << shift);
+        firsts.iter().for_each(|bin| bytes.u64(bin << shift));
         self.columns.iter().for_each(|collection| bytes.f64(collection.start_ns as f64));
         self.columns.iter().for_each(|collection| bytes.u32(collection.gc_id));
         self.columns.iter().for_each(|collection| bytes.byte(collection.generation.unwrap_or(NO_GENERATION)));
-        self.parts.iter().for_each(|part| bytes.byte(part.byte(1 << self.shift)));
+        self.bytes.iter().for_each(|byte| bytes.byte(*byte));
         bytes.packed()
     }
 
@@ -309,11 +341,12 @@ impl HeapMap {
                 "collections with ranges",
             ),
         };
-        let folded = self.bins.windows(2).filter(|pair| matches!(pair, [a, b] if a.wrapping_add(1) != *b)).count();
-        let part = size(1 << self.shift);
+        let Bins { shift, firsts, .. } = &self.bins;
+        let folded = firsts.windows(2).filter(|pair| matches!(pair, [a, b] if a.wrapping_add(1) != *b)).count();
+        let part = size(1 << shift);
         format!(
             "{columns}, left to right. {} parts of {part} of the address space, top to bottom; {} folded.",
-            count(self.bins.len() as u64),
+            count(firsts.len() as u64),
             tracequet_analyze::present::units::counted(folded as u64, "gap between them is", "gaps between them are"),
         )
     }
@@ -334,14 +367,6 @@ impl HeapMap {
                 Cell::share(fate.collected.filter(|bytes| *bytes > 0).map(|bytes| bytes.saturating_sub(survived) as f64 / bytes as f64)),
         });
         rows.html("What became of the bytes of each collection")
-    }
-}
-
-impl Part {
-    fn note_generation(&mut self, generation: Option<u8>, bytes: u64) {
-        if let (None, Some(generation)) = (self.generation, generation) {
-            self.generation = Some((generation.min(NO_GENERATION), bytes));
-        }
     }
 }
 

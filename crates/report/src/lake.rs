@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tracequet_analyze::check::{Run, runs};
 use tracequet_analyze::findings::title_of;
-use tracequet_analyze::heap::KeptWalk;
+use tracequet_analyze::kept::Kept;
 use tracequet_analyze::metrics::definition_of;
 use tracequet_analyze::present::{Amount, Unit, cut};
 use tracequet_dataset::read::Dataset;
@@ -24,19 +24,13 @@ const MAX_ROWS: usize = 200;
 const MAX_LABELS: usize = 6;
 
 /// The page of one recording of a dataset, or of all its recordings when it has several and no key is given; with a text at its top,
-/// and the heap dump that its conversion kept. `input` is where the dataset is.
-pub fn page_of(
-    dataset: &Dataset,
-    input: &Path,
-    trace: Option<&str>,
-    verdict: &str,
-    walk: Option<KeptWalk>,
-) -> Result<String> {
+/// and with what its conversion kept. `input` is where the dataset is.
+pub fn page_of(dataset: &Dataset, input: &Path, trace: Option<&str>, verdict: &str, kept: Kept) -> Result<String> {
     if trace.is_none() && dataset.recordings().len() + dataset.failed().len() > 1 {
         let name = input.file_name().map_or_else(|| "dataset".into(), |name| name.to_string_lossy());
         return lake(dataset, &name, verdict);
     }
-    page_with(&dataset.recording(trace)?, verdict, walk)
+    page_with(&dataset.recording(trace)?, verdict, kept)
 }
 
 /// Makes the page of all recordings of a dataset, with a text above its parts, such as the result of a check.

@@ -25,7 +25,6 @@ mod packed;
 mod page;
 mod pool;
 mod prelude;
-mod ranges;
 mod read;
 mod requests;
 mod retained;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use tracequet_analyze::findings::overview::Overview;
 use tracequet_analyze::findings::{Finding, Verdict, followed, rule};
-use tracequet_analyze::heap::KeptWalk;
+use tracequet_analyze::kept::Kept;
 use tracequet_analyze::lifetime::live_times;
 use tracequet_analyze::present::units::counted;
 use tracequet_analyze::present::{Amount, escaped};
@@ -90,11 +90,11 @@ pub fn page(recording: &Recording<'_>) -> Result<String> {
 /// Makes the page with a text above all parts, such as the result of a check. Lines of the text that begin with a space
 /// belong to the one before.
 pub fn page_after(recording: &Recording<'_>, verdict: &str) -> Result<String> {
-    page_with(recording, verdict, None)
+    page_with(recording, verdict, Kept::default())
 }
 
-/// Makes the page with the heap dump that the conversion of the recording kept, so that it need not be in the dataset.
-pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk>) -> Result<String> {
+/// Makes the page with what the conversion of the recording kept, so that it need not be in the dataset.
+pub fn page_with(recording: &Recording<'_>, verdict: &str, kept: Kept) -> Result<String> {
     // A recording that is not finished has no table at all: this says why.
     recording.table("trace")?;
     let facts = Facts::read(recording)?;
@@ -144,7 +144,7 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
             graphs.extend(packed.map(|packed| graph(flame, profile, id, name, &mut stacks_data, &packed)));
         }
     }
-    let (mut heap_dump, heap) = retained(recording, &allocated, walk)?.unzip();
+    let (mut heap_dump, heap) = retained(recording, &allocated, kept.walk)?.unzip();
     let mut dump_data = String::new();
     if let Some((profile, html)) = heap.flatten().as_ref().zip(heap_dump.as_mut()) {
         let flame = Flame::of(profile);
@@ -158,7 +158,8 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     let threads = threads(recording, &labels, end_ns)?;
     // Where routes are recorded, they name the work of the pool.
     let (lanes, handlers) = Lanes::read(recording, &mut selection, end_ns, requests.is_none())?;
-    let map = HeapMap::read(recording, &collections)?;
+    let mut ranges = kept.collections;
+    let map = HeapMap::read(recording, &collections, &mut ranges)?;
     let mut series: Vec<Charted<'_>> = Vec::new();
     let of_collections = Series::of_collections(&collections, end_ns);
     series.push(match subject_of(What::Allocation) {
@@ -204,7 +205,9 @@ pub fn page_with(recording: &Recording<'_>, verdict: &str, walk: Option<KeptWalk
     let heap = map.as_ref().map(|map| heap_part(map, &collections, &mut map_data)).transpose()?;
     add(&mut parts, "heap", heap);
     parts.add_data("heap", &map_data);
-    let survival = map.as_ref().map(|map| map.survival.html(recording, &collections, end_ns)).transpose()?.flatten();
+    let survived = map.as_ref().map(|map| (&map.survival, ranges.as_mut().filter(|_| map.is_whole)));
+    let survival = survived.map(|(survival, ranges)| survival.html(recording, &collections, ranges, end_ns));
+    let survival = survival.transpose()?.flatten();
     add(&mut parts, "survival", survival);
     add(&mut parts, "retained", heap_dump);
     parts.add_data("retained", &dump_data);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use tracequet_analyze::cohort::{self, CohortRow};
-use tracequet_analyze::collection::collects;
+use tracequet_analyze::collection::{RangeKind, SpilledCollections, collects};
 
 use crate::collections::Collections;
 use crate::prelude::*;
@@ -30,39 +30,17 @@ const GENERATIONS: [(&str, &str); 5] = [
 pub(crate) struct Survival {
     ways: BTreeMap<(Option<u8>, Option<u8>), (u64, u64)>,
     by_collection: Map<u32, [(u64, u64); 5]>,
-    /// The ranges of one way of one collection, which mostly follow each other: they are added when another comes.
-    run: Option<Run>,
-}
-
-/// Ranges that follow each other with the same collection and generations.
-#[derive(Clone, Copy, Debug)]
-struct Run {
-    gc_id: u32,
-    before: Option<u8>,
-    after: Option<u8>,
-    ranges: u64,
-    bytes: u64,
 }
 
 impl Survival {
-    /// Memory that survived.
-    pub(crate) fn survived(&mut self, gc_id: u32, before: Option<u8>, after: Option<u8>, bytes: u64) {
-        if let Some(run) = &mut self.run
-            && (run.gc_id, run.before, run.after) == (gc_id, before, after)
-        {
-            (run.ranges, run.bytes) = (run.ranges + 1, run.bytes.saturating_add(bytes));
+    /// Ranges that survived, all of a kind, and their bytes.
+    pub(crate) fn survived(&mut self, gc_id: u32, kind: RangeKind, ranges: u64, bytes: u64) {
+        if ranges == 0 {
             return;
         }
-        self.end_run();
-        self.run = Some(Run { gc_id, before, after, ranges: 1, bytes });
-    }
-
-    /// Adds what was gathered: before sums are read.
-    pub(crate) fn end_run(&mut self) {
-        let Some(Run { gc_id, before, after, ranges, bytes }) = self.run.take() else { return };
-        let way = self.ways.entry((before, after)).or_default();
+        let way = self.ways.entry((kind.before, kind.after)).or_default();
         *way = (way.0 + ranges, way.1.saturating_add(bytes));
-        if let Some((_, sum)) = self.place(gc_id, before) {
+        if let Some((_, sum)) = self.place(gc_id, kind.before) {
             *sum = sum.saturating_add(bytes);
         }
     }
@@ -78,11 +56,12 @@ impl Survival {
         self.by_collection.entry(gc_id).or_default().get_mut(usize::from(generation?))
     }
 
-    /// The part of the page. `None` when nothing that survived is listed.
+    /// The part of the page. `None` when nothing that survived is listed. `ranges` are those of the collections, where all are there.
     pub(crate) fn html(
         &self,
         recording: &Recording<'_>,
         collections: &Collections,
+        ranges: Option<&mut SpilledCollections>,
         end_ns: i64,
     ) -> Result<Option<String>> {
         if self.ways.is_empty() {
@@ -101,7 +80,7 @@ impl Survival {
             numbers("survived", "Their bytes, of all collections together") => Cell::size(*bytes),
         });
         out += &table.html("What survived, by generation");
-        if let Some(curves) = curves(recording, collections)? {
+        if let Some(curves) = curves(recording, collections, ranges)? {
             out += &curves;
         }
         Ok(Some(out))
@@ -161,7 +140,11 @@ tracequet_dataset::row! {
 }
 
 /// How much of what was allocated before a collection is alive after each later one: for the whole recording, and for thirds of it.
-fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option<String>> {
+fn curves(
+    recording: &Recording<'_>,
+    collections: &Collections,
+    kept: Option<&mut SpilledCollections>,
+) -> Result<Option<String>> {
     let places: Map<u32, usize> = collections.all.iter().map(|c| c.gc_id).zip(0..).collect();
     let mut cohorts: Vec<Vec<Option<u64>>> = vec![Vec::new(); collections.all.len()];
     let mut add = |born: u32, gc: u32, alive: u64, unknown: u64| {
@@ -188,17 +171,14 @@ fn curves(recording: &Recording<'_>, collections: &Collections) -> Result<Option
         recording.each_recorded::<RangeCounts<'_>>(|row| {
             ranges = ranges.saturating_add(row.surviving_range_count).saturating_add(row.moved_range_count);
         })?;
-        let has_tables = cohort::TABLES.iter().all(|name| recording.tables().any(|table| table.name == *name));
-        if !has_tables {
-            return Ok(None);
-        }
+        let Some(kept) = kept else { return Ok(None) };
         if ranges > MAX_RANGES {
             return Ok(Some(format!(
                 "<p class=\"note\">How long memory lives is not in the page: {} are too many to follow here. <code>tracequet convert IN --cohorts</code> makes a dataset that has it.</p>\n",
                 counted(ranges, "range", "ranges")
             )));
         }
-        cohort::cohorts(recording, |rows: &[CohortRow]| {
+        cohort::cohorts_of(kept, |rows: &[CohortRow]| {
             for row in rows {
                 add(row.born_gc_id, row.gc_id, row.alive_bytes, row.unknown_bytes);
             }

@@ -170,8 +170,8 @@ pub use tracequet_analyze as analyze;
 pub use tracequet_convert::inspect::{self, Inspection};
 pub use tracequet_convert::{
     AddressType, Compression, Convert, DatasetLayout, Done, Expanded, FailedInput, Format, FoundTable, Identities,
-    InputSummary, KeepWalk, LIFETIMES, Progress, Rows, SkippedInput, Step, Summary, TableSummary, TemporaryDataset,
-    Watch, batches, collect_etw, convert, convert_each, expand, is_recording_name, tables,
+    InputSummary, Keep, LIFETIMES, Progress, Rows, SkippedInput, Step, Summary, TableSummary, TemporaryDataset, Watch,
+    batches, collect_etw, convert, convert_each, expand, is_recording_name, tables,
 };
 #[cfg(feature = "live")]
 pub use tracequet_convert::{Collected, collect_port};

@@ -3,7 +3,7 @@
 use tracequet_facts::fact::GcCohort;
 
 use super::lineage::{CohortRow, Lineage, MAX_PIECES};
-use crate::collection::{Collection, ReadCollections, SpilledCollections};
+use crate::collection::{Collection, SpilledCollections};
 use crate::prelude::*;
 
 /// The memory of all runtimes of a recording.
@@ -27,19 +27,19 @@ impl Runtimes {
 /// Calls `each` with the cohorts of a recording after each of its collections, those of a runtime in the order of their
 /// ends. Reads the tables [`TABLES`](super::TABLES), each row once. Fails when no collection of the recording lists
 /// what survived.
-pub fn cohorts(recording: &Recording<'_>, mut each: impl FnMut(&[CohortRow])) -> Result<()> {
-    let mut runtimes = Runtimes::default();
-    ReadCollections::of(recording)?.each(|collection| {
-        runtimes.collect(collection, &mut each);
-        if !runtimes.is_too_much() {
-            return Ok(());
-        }
-        let gc_id = collection.gc_id;
+pub fn cohorts(recording: &Recording<'_>, each: impl FnMut(&[CohortRow])) -> Result<()> {
+    let mut collections = SpilledCollections::of(recording)?;
+    cohorts_of(&mut collections, each)?;
+    collections.whole(recording)
+}
+
+/// The same of collections that are kept.
+#[doc(hidden)]
+pub fn cohorts_of(collections: &mut SpilledCollections, each: impl FnMut(&[CohortRow])) -> Result<()> {
+    follow(collections, each)?.map_or(Ok(()), |gc_id| {
         let limit = "more than the 32 million that are followed";
         Err(Error::TooLarge(format!("after collection {gc_id} the heap is in too many pieces: {limit}")))
-    })?;
-    runtimes.finish(&mut each);
-    Ok(())
+    })
 }
 
 /// Calls `each` with the rows of `gc_cohort`; with none when no collection lists what survived.
@@ -47,28 +47,30 @@ pub fn stored_cohorts(
     collections: &mut SpilledCollections,
     mut each: impl FnMut(&GcCohort) -> Result<()>,
 ) -> Result<()> {
-    let mut runtimes = Runtimes::default();
     if !collections.lists_survivors() {
         return Ok(());
     }
-    let mut hand_on = |rows: Vec<CohortRow>| {
-        rows.into_iter().try_for_each(|row| {
-            each(&GcCohort {
-                gc_id: row.gc_id,
-                born_gc_id: row.born_gc_id,
-                generation: row.generation,
-                alive_bytes: row.alive_bytes,
-                unknown_bytes: row.unknown_bytes,
-            })
-        })
+    let mut hand_on = |row: &CohortRow| {
+        let CohortRow { gc_id, born_gc_id, generation, alive_bytes, unknown_bytes } = *row;
+        each(&GcCohort { gc_id, born_gc_id, generation, alive_bytes, unknown_bytes })
     };
-    collections.each(|collection| {
-        let mut rows = Vec::new();
-        runtimes.collect(collection, &mut |of_one| rows.extend_from_slice(of_one));
-        hand_on(rows)?;
-        Ok(!runtimes.is_too_much())
+    let mut done = Ok(());
+    follow(collections, |rows| {
+        if done.is_ok() {
+            done = rows.iter().try_for_each(&mut hand_on);
+        }
     })?;
-    let mut rows = Vec::new();
-    runtimes.finish(&mut |of_one| rows.extend_from_slice(of_one));
-    hand_on(rows)
+    done
+}
+
+/// Follows the memory of all runtimes. Returns the collection after which it was too much.
+fn follow(collections: &mut SpilledCollections, mut each: impl FnMut(&[CohortRow])) -> Result<Option<u32>> {
+    let (mut runtimes, mut too_much) = (Runtimes::default(), None);
+    collections.each(|collection| {
+        runtimes.collect(collection, &mut each);
+        too_much = runtimes.is_too_much().then_some(collection.gc_id);
+        Ok(too_much.is_none())
+    })?;
+    runtimes.finish(&mut each);
+    Ok(too_much)
 }

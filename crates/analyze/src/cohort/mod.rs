@@ -6,7 +6,7 @@ mod lineage;
 mod pieces;
 
 pub use crate::collection::{Bound, Collection, Range, TABLES};
-pub use found::{cohorts, stored_cohorts};
+pub use found::{cohorts, cohorts_of, stored_cohorts};
 pub use lineage::{CohortRow, Lineage};
 pub use pieces::UNKNOWN_BIRTH;
 

@@ -9,8 +9,9 @@ pub(crate) mod spans;
 mod spilled;
 
 pub(crate) use numbers::Numbers;
-pub use read::TABLES;
-pub(crate) use read::{MovedRow, ReadCollections, SurvivingRow};
-pub use rules::{Bound, Collection, Doubt, Range, collects, leaves};
+pub(crate) use read::{MovedRow, SurvivingRow};
+pub use read::{RANGE_TABLES, TABLES};
+pub use rules::{Bound, Collection, Doubt, Range, RangeKind, collects, leaves};
 pub(crate) use rules::{Effect, LARGE, NO_GENERATION, Place, Said, agreed, as_span, bounds, shadows};
+pub(crate) use spilled::Listed;
 pub use spilled::SpilledCollections;

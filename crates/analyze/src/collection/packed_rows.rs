@@ -6,7 +6,7 @@
 
 use std::io::{self, Read};
 
-use super::rules::{Bound, Collection, Range};
+use super::rules::{Bound, Collection, NO_GENERATION, Range, RangeKind};
 
 /// Bytes of a row at most: its head and three whole numbers.
 pub(super) const MAX_ROW: usize = 1 + 3 * 8;
@@ -14,10 +14,13 @@ pub(super) const MAX_ROW: usize = 1 + 3 * 8;
 /// Bytes that are read at a time.
 const WINDOW: usize = 64 << 10;
 
-/// The low two bits of a head: three whole numbers follow, a range that stays, one that moves.
+/// The low two bits of a head: three whole numbers follow, a range that stays, one that moves, or the kind of the ranges that follow. That is
+/// the head, with a bit for those that are listed as moved, and two generations.
 const WHOLE: u8 = 0;
 const STAYS: u8 = 1;
 const MOVES: u8 = 2;
+const KIND: u8 = 3;
+const KIND_ROW: usize = 3;
 
 /// The next two bits of a head before whole numbers: what the row is.
 const BEFORE: u8 = 0;
@@ -49,17 +52,35 @@ fn class(number: u64) -> u32 {
     (63 - (number | 1).leading_zeros()) / 8
 }
 
+/// A generation as a byte, and back.
+fn byte(generation: Option<u8>) -> u8 {
+    generation.unwrap_or(NO_GENERATION)
+}
+
+fn generation(byte: u8) -> Option<u8> {
+    (byte != NO_GENERATION).then_some(byte)
+}
+
 /// Rows one behind the other, as they come.
 #[derive(Debug, Default)]
 pub(super) struct PackedRows {
     bytes: Vec<u8>,
     last: Last,
+    /// Of the last range.
+    kind: Option<RangeKind>,
+    /// How many there are, those whose bytes were taken included.
+    count: u64,
 }
 
 impl PackedRows {
     /// The rows that were added since the bytes were taken.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// How many there are, those whose bytes were taken included.
+    pub fn count(&self) -> u64 {
+        self.count
     }
 
     /// Takes out the bytes. What is added later continues them.
@@ -73,14 +94,13 @@ impl PackedRows {
         self.whole(kind, [bound.start, bound.length, bound.generation.into()]);
     }
 
-    /// Adds ranges.
-    pub fn ranges(&mut self, ranges: impl Iterator<Item = Range>) {
-        for range in ranges {
-            self.range(&range);
+    /// Adds a range.
+    pub fn range(&mut self, kind: RangeKind, range: &Range) {
+        if self.kind != Some(kind) {
+            self.kind = Some(kind);
+            self.count += 1;
+            self.bytes.extend([KIND | u8::from(kind.is_moved) << 2, byte(kind.before), byte(kind.after)]);
         }
-    }
-
-    fn range(&mut self, range: &Range) {
         let Range { start, new_start, length, clamped } = *range;
         let is_moved = new_start != start;
         let gap = eighth(start.wrapping_sub(self.last.end));
@@ -103,6 +123,7 @@ impl PackedRows {
         at += 8 * (of_length + 1);
         row |= u128::from(new_gap) << at;
         let length = at / 8 + if of_new == 0 { 0 } else { of_new + 1 };
+        self.count += 1;
         // A copy of a fixed length is a store.
         let from = self.bytes.len();
         self.bytes.extend_from_slice(&row.to_le_bytes());
@@ -110,6 +131,7 @@ impl PackedRows {
     }
 
     fn whole(&mut self, kind: u8, numbers: [u64; 3]) {
+        self.count += 1;
         self.bytes.push(WHOLE | kind << 2);
         numbers.iter().for_each(|number| self.bytes.extend_from_slice(&number.to_le_bytes()));
     }
@@ -131,8 +153,13 @@ impl Unpacked {
         (self.last, self.rows) = (Last::default(), rows);
     }
 
-    /// Adds the rows of the next bytes, but for the last few.
-    pub fn feed(&mut self, mut bytes: impl Read, into: &mut Collection) -> io::Result<()> {
+    /// Adds the rows of the next bytes, but for the last few. Calls `some` whenever it has added some.
+    pub fn feed(
+        &mut self,
+        mut bytes: impl Read,
+        into: &mut Collection,
+        some: &mut dyn FnMut(&mut Collection),
+    ) -> io::Result<()> {
         loop {
             let held = self.window.len();
             bytes.by_ref().take(WINDOW as u64).read_to_end(&mut self.window)?;
@@ -140,6 +167,7 @@ impl Unpacked {
                 return Ok(());
             }
             self.rows_of_window(into);
+            some(into);
         }
     }
 
@@ -172,6 +200,12 @@ impl Last {
     fn row(&mut self, row: &[u8; MAX_ROW], into: &mut Collection) -> usize {
         let [head, whole @ ..] = row;
         let kind = head & 3;
+        if kind == KIND {
+            let [before, after, ..] = *whole;
+            let kind = RangeKind { is_moved: head & 4 > 0, before: generation(before), after: generation(after) };
+            into.kinds.push((kind, into.ranges.len()));
+            return KIND_ROW;
+        }
         if kind == WHOLE {
             let mut numbers = [0; 3];
             for (number, bytes) in numbers.iter_mut().zip(whole.as_chunks::<8>().0) {
@@ -219,7 +253,7 @@ mod tests {
         let mut into = Collection::default();
         unpacked.begin(rows);
         for part in parts {
-            unpacked.feed(part.as_slice(), &mut into)?;
+            unpacked.feed(part.as_slice(), &mut into, &mut |_| {})?;
         }
         unpacked.end(&mut into)?;
         Ok(into)
@@ -235,7 +269,7 @@ mod tests {
                 if dice.below(3) == 0 { number } else { number & !7 }
             };
             let mut rows = PackedRows::default();
-            let (mut expected, mut parts, mut count) = (Collection::default(), Vec::new(), 0);
+            let (mut expected, mut parts) = (Collection::default(), Vec::new());
             let mut start = number();
             for step in 0..5000u64 {
                 start = if step % 100 == 0 { number() } else { start.wrapping_add(number() >> 40) };
@@ -246,27 +280,29 @@ mod tests {
                     _ => number(),
                 };
                 let range = Range { start, new_start, length, clamped: step % 50 == 0 };
+                let generation = |step: u64| Some((step % 4) as u8).filter(|generation| *generation < 3);
+                let kind =
+                    RangeKind { is_moved: step > 2000, before: generation(step / 700), after: generation(step / 900) };
+                if expected.kinds.last().is_none_or(|(last, _)| *last != kind) {
+                    expected.kinds.push((kind, expected.ranges.len()));
+                }
                 expected.ranges.push(range);
-                rows.ranges([range].into_iter());
-                count += 1;
+                rows.range(kind, &range);
                 if step % 70 < 2 {
                     let bound = Bound { generation: step as u8, start, length };
                     let is_end = step % 70 == 1;
                     rows.bound(&bound, is_end);
-                    if is_end {
-                        expected.after.push(bound)
-                    } else {
-                        expected.before.push(bound)
-                    }
-                    count += 1;
+                    if is_end { expected.after.push(bound) } else { expected.before.push(bound) }
                 }
                 if step % 1900 == 1 {
                     parts.push(rows.take());
                 }
             }
             parts.push(rows.take());
-            let found = back(&parts, count).unwrap();
-            assert_eq!(found.ranges, expected.ranges);
+            let found = back(&parts, rows.count()).unwrap();
+            assert_eq!((&found.ranges, &found.kinds), (&expected.ranges, &expected.kinds));
+            let by_kind = found.ranges_by_kind().map(|(_, ranges)| ranges).collect::<Vec<_>>();
+            assert_eq!((by_kind.len(), by_kind.concat()), (expected.kinds.len(), expected.ranges));
             assert_eq!((found.before, found.after), (expected.before, expected.after));
         }
     }
@@ -275,18 +311,19 @@ mod tests {
     fn ranges_that_follow_each_other_take_few_bytes() {
         let mut rows = PackedRows::default();
         let range = |n: u64| Range { start: n * 800, new_start: (1 << 40) + n * 240, length: 240, clamped: false };
-        rows.ranges((0..1000).map(range));
+        (0..1000).for_each(|n| rows.range(RangeKind::default(), &range(n)));
         assert!(rows.bytes().len() < 3 * 1000 + MAX_ROW, "{}", rows.bytes().len());
-        assert_eq!(back(&[rows.take()], 1000).unwrap().ranges, (0..1000).map(range).collect::<Vec<_>>());
+        assert_eq!(back(&[rows.take()], 1001).unwrap().ranges, (0..1000).map(range).collect::<Vec<_>>());
     }
 
     #[test]
     fn bytes_that_are_missing_are_an_error() {
         let mut rows = PackedRows::default();
-        rows.ranges((0..100).map(|n| Range { start: n * 64, new_start: n * 64, length: 8, clamped: false }));
+        let range = |n: u64| Range { start: n * 64, new_start: n * 64, length: 8, clamped: false };
+        (0..100).for_each(|n| rows.range(RangeKind::default(), &range(n)));
         let mut bytes = rows.take();
         bytes.pop();
-        assert!(back(&[bytes], 100).is_err());
+        assert!(back(&[bytes], rows.count()).is_err());
         assert!(back(&[], 1).is_err());
         assert!(back(&[], 0).is_ok());
     }

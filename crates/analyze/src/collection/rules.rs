@@ -34,6 +34,17 @@ pub struct Range {
     pub clamped: bool,
 }
 
+/// What a recording says of several ranges of a collection alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RangeKind {
+    /// Whether they are listed as moved. They may have gone to where they were.
+    pub is_moved: bool,
+    /// Generation before the collection, where it is known.
+    pub before: Option<u8>,
+    /// Generation after it.
+    pub after: Option<u8>,
+}
+
 /// A collection as the recording has it.
 #[derive(Clone, Debug, Default)]
 pub struct Collection {
@@ -59,6 +70,8 @@ pub struct Collection {
     pub after: Vec<Bound>,
     /// The ranges that survived, in any order.
     pub ranges: Vec<Range>,
+    /// Kinds of the ranges, each with the place of the first range that is of it.
+    pub kinds: Vec<(RangeKind, usize)>,
 }
 
 /// An effect of a collection on a generation.
@@ -173,6 +186,23 @@ pub fn leaves(collected: Option<u8>, kind: Option<&str>, complete: bool, has_ran
 }
 
 impl Collection {
+    /// The ranges by their kinds, in their order.
+    pub fn ranges_by_kind(&self) -> impl Iterator<Item = (RangeKind, &[Range])> {
+        let ends = self.kinds.iter().skip(1).map(|(_, first)| *first).chain([self.ranges.len()]);
+        let kinds = self.kinds.iter().zip(ends);
+        kinds.filter_map(|((kind, first), end)| Some((*kind, self.ranges.get(*first..end)?)))
+    }
+
+    /// Drops bounds and ranges. Those that come next continue them.
+    pub(super) fn clear_rows(&mut self) {
+        self.before.clear();
+        self.after.clear();
+        self.ranges.clear();
+        let last = self.kinds.pop();
+        self.kinds.clear();
+        self.kinds.extend(last.map(|(kind, _)| (kind, 0)));
+    }
+
     /// Of a kind of collections, whether it left generations 0 and 1 alone where it collected generation 2.
     pub(crate) fn is_background(kind: Option<&str>) -> Option<bool> {
         kind.map(|kind| kind != "blocking")

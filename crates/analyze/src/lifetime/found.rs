@@ -7,7 +7,7 @@ use tracequet_trace::guid::Guid;
 use super::heap::Heaps;
 use super::life::{Fate, Life, Lifetime};
 use super::samples::{Sample, Samples};
-use crate::collection::{Doubt, ReadCollections, SpilledCollections};
+use crate::collection::{Doubt, SpilledCollections};
 use crate::prelude::*;
 
 /// The table that `convert --lifetimes` fills, and recordings that say themselves which objects died.
@@ -46,14 +46,15 @@ pub(super) fn lifetimes_until(
         let message = format!("the recording {key} has no allocations with the addresses of their objects; {how}");
         return Err(Error::NotRecorded { what: Evidence::AllocatedObjects, message });
     }
-    let collections = ReadCollections::of(recording)?;
+    let mut collections = SpilledCollections::of(recording)?;
     let mut heaps = Heaps::new(samples.rows(), &mut collections.headers());
     collections.each(|gc| {
         if gc.gc_id <= last_gc_id {
             heaps.collect(gc);
         }
-        Ok(())
+        Ok(true)
     })?;
+    collections.whole(recording)?;
     each_life(&samples, &heaps.finish(), |lifetime| each(&lifetime))
 }
 

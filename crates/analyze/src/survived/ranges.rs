@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::collection;
+use crate::collection::Listed;
 use crate::prelude::*;
 
 /// A range with where it went.
@@ -26,18 +26,18 @@ pub(super) struct Ranges {
 }
 
 impl Ranges {
-    /// Reads the ranges of the collections that have a place in `wanted`. `said` says what a row is: the collection, and the range.
+    /// Reads the ranges of the collections that have a place in `wanted`. `listed` says what a row is.
     pub fn read<R: Row, T>(
         recording: &Recording<'_>,
         wanted: &HashMap<u32, T>,
-        said: impl Fn(R::Of<'_>) -> (u32, collection::Range),
+        listed: impl Fn(R::Of<'_>) -> Listed,
     ) -> Result<Ranges> {
         let mut ranges = Ranges::default();
         let (Some(first), Some(last)) = (wanted.keys().min(), wanted.keys().max()) else { return Ok(ranges) };
         // Rows of one collection follow each other: which one it is, whether it is wanted, and where its rows begin.
         let mut open: Option<(u32, bool, usize)> = None;
         recording.scan::<R>()?.between("gc_id", u64::from(*first)..=u64::from(*last)).each::<R>(|row| {
-            let (gc_id, range) = said(row);
+            let Listed { gc_id, range, .. } = listed(row);
             let is_wanted = match open {
                 Some((id, is_wanted, _)) if id == gc_id => is_wanted,
                 _ => {

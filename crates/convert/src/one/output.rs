@@ -18,7 +18,7 @@ use tracequet_facts::fact::{self, Alpc, ContextSwitch, Fact, FactSink, FileIo, T
 use tracequet_trace::error::{Problem, Severity};
 use tracequet_trace::reader::NO_SUBJECT;
 
-use crate::keep_walk::KeepWalk;
+use crate::keep::Keep;
 use crate::request::Convert;
 use crate::summary::{FailedInput, InputSummary, TableSummary};
 
@@ -45,9 +45,9 @@ pub(crate) struct TableOutput {
     pub(super) findings: Option<(Findings, Option<String>)>,
     /// The walks of the heap, when it was asked what their objects retain.
     walks: Option<HeldWalks>,
-    /// The walk that the caller asked for, and where it goes at the end.
-    kept: Option<(KeptWalk, KeepWalk)>,
-    /// The collections with their ranges, when survival over time or lifetimes were asked for.
+    /// The walk that is kept for the caller, and where what is kept goes at the end.
+    kept: Option<(KeptWalk, Keep)>,
+    /// The collections with their ranges, when survival over time or lifetimes were asked for, or they are kept for the caller.
     collections: Option<SpilledCollections>,
     /// Whether survival over time was.
     cohorts: bool,
@@ -116,8 +116,9 @@ impl TableOutput {
         // In one order and each name once, as in the entry of the recording, whatever the order of the options.
         let labels = request.labels.iter().cloned().collect();
         let walks = request.dominators.map(HeldWalks::new);
-        let kept = request.keep_walk.as_ref().map(|keep| (keep.begin(), keep.clone()));
-        let collections = request.cohorts.max(request.lifetimes).map(SpilledCollections::new);
+        let kept = request.keep.as_ref().map(|keep| (keep.begin(), keep.clone()));
+        let kept_ranges = request.keep.as_ref().and_then(|keep| keep.ranges);
+        let collections = request.cohorts.max(request.lifetimes).max(kept_ranges).map(SpilledCollections::new);
         let samples = request.lifetimes.map(Samples::new);
         let (problems, table_ids) = (BTreeMap::new(), Vec::new());
         let only = (!request.processes.is_empty()).then(BTreeSet::new);
@@ -184,6 +185,7 @@ impl TableOutput {
             stored_cohorts(&mut collections, |row| self.add_rows(row, dataset))?;
             refused(self, collections.refused("gc_cohort is incomplete", "--cohorts"), "cohorts_too_large");
         }
+        self.collections = Some(collections);
         Ok(())
     }
 
@@ -253,12 +255,13 @@ impl TableOutput {
         dataset: &mut dyn TableSink,
         failure: Option<Error>,
     ) -> Result<(InputSummary, Vec<TableSummary>)> {
-        if let Some((walk, keep)) = self.kept.take() {
-            keep.put(walk);
-        }
         if failure.is_none() {
             self.dominators(summary.bytes, dataset)?;
             self.followed(summary.bytes, dataset)?;
+        }
+        let collections = self.collections.take();
+        if let Some((walk, keep)) = self.kept.take() {
+            keep.put(walk, collections);
         }
         summary.problems = self.problems.values().cloned().collect();
         summary.complete &= !self.problems.values().any(|p| p.severity == Severity::Error);

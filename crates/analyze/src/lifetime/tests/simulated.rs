@@ -218,8 +218,7 @@ impl Heap {
             background: Some(background),
             complete: self.dice.below(12) > 0 || !self.loses,
             before: self.bounds(),
-            after: Vec::new(),
-            ranges: Vec::new(),
+            ..Collection::default()
         };
         self.next_number += 1;
         // Generations that the one in the background has still to decide about are known to it alone.
