@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::picture::Allocated;
 use super::rule::{Few, Figure, Judged, Look};
+use super::words;
 
 /// Samples with which a share is taken as it is.
 const LEAST_SAMPLES: u64 = 100;
@@ -46,17 +47,32 @@ impl Part {
         Figure { value, rows, at_most, few, subject, own_method, sentence, evidence }.into()
     }
 
+    /// `12 % of what is allocated, 3 MB a second`.
+    pub(super) fn amount(&self, look: &Look<'_>) -> String {
+        let (part, rate) = (words::percent(self.share()), words::size(self.rate(look)));
+        format!("{part} of what is allocated, {rate} a second")
+    }
+
     /// `, 87 % by Shop.Orders.Load`.
     pub(super) fn by(&self) -> String {
         match &self.own_method {
-            Some(method) => format!(", {} by {method}{}", super::words::percent(self.own_share), self.inlined),
+            Some(method) => format!(", {} by {method}{}", words::percent(self.own_share), self.inlined),
             None => String::new(),
         }
     }
 }
 
-/// The allocations of a process that are of a kind: `of` says by call site, type, its name and sums how many bytes and samples of them are.
-pub(super) fn part(look: &Look<'_>, of: impl Fn(u32, u64, &str, &Allocated) -> (f64, u64)) -> Part {
+/// The allocations of a process that are of a kind: `is_of_kind` says it by call site, type and its name.
+pub(super) fn part(look: &Look<'_>, is_of_kind: impl Fn(u32, u64, &str) -> bool) -> Part {
+    summed(look, is_of_kind, |allocated| (allocated.bytes, allocated.samples))
+}
+
+/// Those of large objects.
+pub(super) fn large_part(look: &Look<'_>, is_of_kind: impl Fn(u32, u64, &str) -> bool) -> Part {
+    summed(look, is_of_kind, |allocated| (allocated.large_bytes, allocated.large_samples))
+}
+
+fn summed(look: &Look<'_>, is_of_kind: impl Fn(u32, u64, &str) -> bool, amount: fn(&Allocated) -> (f64, u64)) -> Part {
     let mut part = Part::default();
     let mut types: BTreeMap<&str, f64> = BTreeMap::new();
     let mut sites: BTreeMap<u32, f64> = BTreeMap::new();
@@ -64,8 +80,8 @@ pub(super) fn part(look: &Look<'_>, of: impl Fn(u32, u64, &str, &Allocated) -> (
         part.all_bytes += allocated.bytes;
         part.all_samples += allocated.samples;
         let name = look.picture.types.name(look.id, *kind).unwrap_or_default();
-        let (bytes, samples) = of(*site, *kind, name, allocated);
-        if samples == 0 {
+        let (bytes, samples) = amount(allocated);
+        if samples == 0 || !is_of_kind(*site, *kind, name) {
             continue;
         }
         part.bytes += bytes;

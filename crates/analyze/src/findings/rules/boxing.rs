@@ -39,19 +39,16 @@ const VALUES: &[&str] = &[
 ];
 
 fn judge(look: &Look<'_>) -> Judged {
-    let part = allocations::part(look, |site, kind, name, allocated| {
-        let is_boxed = VALUES.contains(&name)
+    let part = allocations::part(look, |site, kind, name| {
+        VALUES.contains(&name)
             || look.picture.types.is_value(look.id, kind) == Some(true)
             || name.starts_with("System.ValueTuple`")
-            || look.picture.sites.has(site, &[Is::Boxes]);
-        if is_boxed { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
+            || look.picture.sites.has(site, &[Is::Boxes])
     });
     let (value, rate) = (part.share(), part.rate(look));
     // A structure of the user is boxed where its objects are; without its element type it may be a class.
-    let unknown = allocations::part(look, |_, kind, name, allocated| {
-        let is_unknown =
-            words::is_own_type(name) && !name.ends_with(']') && look.picture.types.is_value(look.id, kind).is_none();
-        if is_unknown { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
+    let unknown = allocations::part(look, |_, kind, name| {
+        words::is_own_type(name) && !name.ends_with(']') && look.picture.types.is_value(look.id, kind).is_none()
     });
     let may_be = score(value + unknown.share(), RULE.info, RULE.warning);
     let may_be = may_be.min(score(rate + unknown.rate(look), 1e6, 10e6));
@@ -64,12 +61,7 @@ fn judge(look: &Look<'_>) -> Judged {
         ));
     }
     let of_type = part.type_name.as_ref().map_or(String::new(), |name| format!(", most of them {name}"));
-    let sentence = format!(
-        "Boxed values are {} of what is allocated, {} a second{of_type}{}.",
-        words::percent(value),
-        words::size(rate),
-        part.by()
-    );
+    let sentence = format!("Boxed values are {}{of_type}{}.", part.amount(look), part.by());
     let list = VALUES.iter().map(|name| words::quoted(name)).collect::<Vec<_>>().join(", ");
     let of_type = part.type_name.as_ref().map_or(String::new(), |name| format!(", {}", words::quoted(name)));
     let evidence = allocations::evidence(look, &format!("type_name IN ({list}{of_type})"));

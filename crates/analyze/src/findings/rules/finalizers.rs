@@ -37,10 +37,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let few = Few::sum(value, rows, shared::LEAST_COLLECTIONS, "GCs");
     // The types say whose they are: who allocates most of them.
     let finalized = &look.process.finalized;
-    let part = allocations::part(look, |_, kind, _, allocated| match finalized.contains_key(&kind) {
-        true => (allocated.bytes, allocated.samples),
-        false => (0.0, 0),
-    });
+    let part = allocations::part(look, |_, kind, _| finalized.contains_key(&kind));
     let kind = finalized.iter().max_by_key(|(kind, count)| (**count, **kind)).map(|(kind, _)| *kind);
     let subject = kind.and_then(|kind| look.picture.types.name(look.id, kind)).map(str::to_owned);
     let of_type = subject.as_ref().map_or(String::new(), |name| format!(", most of them {}", words::short(name, 80)));

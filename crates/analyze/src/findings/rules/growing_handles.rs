@@ -2,7 +2,6 @@
 
 use crate::findings::line::Line;
 use crate::findings::prelude::*;
-use crate::samples::median;
 
 pub(super) const RULE: Rule = Rule {
     name: "growing_handles",
@@ -40,10 +39,7 @@ const WARM_SPAN: f64 = 10e9;
 fn judge(look: &Look<'_>) -> Judged {
     let all = look.picture.collections.of(look.id).filter(|gc| gc.is_complete);
     let points: Vec<(f64, f64)> = all.filter_map(|gc| Some((gc.start_ns as f64, gc.handles? as f64))).collect();
-    let span = match (points.first(), points.last()) {
-        (Some(first), Some(last)) => last.0 - first.0,
-        _ => 0.0,
-    };
+    let (Line { span, first, last, median, r2, .. }, growth) = Line::and_lasting_growth(&points);
     let rows = points.len() as u64;
     if rows < shared::LEAST_COLLECTIONS {
         return Judged::too_few(rows, shared::LEAST_COLLECTIONS, "GCs");
@@ -51,11 +47,8 @@ fn judge(look: &Look<'_>) -> Judged {
     if span < LEAST_SPAN {
         return Judged::TooLittle(Lack::time(span, LEAST_SPAN, "every program takes handles when it starts"));
     }
-    let (line, growth) = Line::and_lasting_growth(&points);
-    let middle = median(&points.iter().map(|point| point.1).collect::<Vec<_>>()).unwrap_or_default();
-    let is_steady = line.r2 >= 0.8 && growth >= LEAST_HANDLES;
-    let value = if middle > 0.0 && is_steady { growth / middle } else { 0.0 };
-    let (first, last) = (points.first().map_or(0.0, |p| p.1), points.last().map_or(0.0, |p| p.1));
+    let is_steady = r2 >= 0.8 && growth >= LEAST_HANDLES;
+    let value = if median > 0.0 && is_steady { growth / median } else { 0.0 };
     let sentence = match value > 0.0 {
         true => format!("Handles grew from {first:.0} to {last:.0} in {}.", words::time(span)),
         false => format!("The number of handles does not grow steadily over {} GCs.", points.len()),

@@ -3,7 +3,6 @@
 use crate::findings::collections::Gc;
 use crate::findings::line::Line;
 use crate::findings::prelude::*;
-use crate::samples::median;
 
 pub(super) const RULE: Rule = Rule {
     name: "growing_live_set",
@@ -56,13 +55,10 @@ fn judge(look: &Look<'_>) -> Judged {
     let found = all.of(look.id).filter(|gc| gc.generation == Some(2) && gc.is_complete);
     let points: Vec<(f64, f64)> =
         found.filter_map(|gc| Some((gc.start_ns as f64, all.old_bytes_of(gc)?.alive() as f64))).collect();
-    let span = |points: &[(f64, f64)]| match (points.first(), points.last()) {
-        (Some(first), Some(last)) => last.0 - first.0,
-        _ => 0.0,
-    };
-    if points.len() >= LEAST && span(&points) < LEAST_SPAN {
-        let lack = Lack::time(span(&points), LEAST_SPAN, "every program grows when it starts");
-        return Judged::TooLittle(lack);
+    // What fills while the program warms up grows in the first half alone.
+    let (Line { span, first, last, median, r2, .. }, growth) = Line::and_lasting_growth(&points);
+    if points.len() >= LEAST && span < LEAST_SPAN {
+        return Judged::TooLittle(Lack::time(span, LEAST_SPAN, "every program grows when it starts"));
     }
     if points.len() < LEAST
         && let Some(figure) = old_generation(look, points.len())
@@ -72,12 +68,8 @@ fn judge(look: &Look<'_>) -> Judged {
     if points.len() < LEAST {
         return Judged::too_few(points.len() as u64, LEAST as u64, "gen 2 GCs");
     }
-    let middle = median(&points.iter().map(|point| point.1).collect::<Vec<_>>()).unwrap_or_default();
-    // What fills while the program warms up grows in the first half alone.
-    let (line, growth) = Line::and_lasting_growth(&points);
-    let is_steady = line.r2 >= 0.8 && growth >= LEAST_BYTES;
-    let value = if middle > 0.0 && is_steady { growth / middle } else { 0.0 };
-    let (first, last) = (points.first().map_or(0.0, |p| p.1), points.last().map_or(0.0, |p| p.1));
+    let is_steady = r2 >= 0.8 && growth >= LEAST_BYTES;
+    let value = if median > 0.0 && is_steady { growth / median } else { 0.0 };
     let sentence = match value > 0.0 {
         true => format!(
             "The live set grew from {} to {} over {} gen 2 GCs.",
@@ -87,7 +79,7 @@ fn judge(look: &Look<'_>) -> Judged {
         ),
         false => format!("The live set does not grow steadily over {} gen 2 GCs.", points.len()),
     };
-    let at_most = (span(&points) < WARM_SPAN).then_some(60.0);
+    let at_most = (span < WARM_SPAN).then_some(60.0);
     Figure { value, rows: points.len() as u64, at_most, sentence, ..Figure::default() }.into()
 }
 
@@ -96,14 +88,8 @@ fn old_generation(look: &Look<'_>, full: usize) -> Option<Figure> {
     let all = &look.picture.collections;
     let size = |gc: &Gc| all.old_bytes_of(gc).map(|old| old.size() as f64);
     let points: Vec<(f64, f64)> = all.of(look.id).filter_map(|gc| Some((gc.start_ns as f64, size(gc)?))).collect();
-    let span = points.last()?.0 - points.first()?.0;
-    if points.len() < LEAST || span < LEAST_SPAN {
-        return None;
-    }
-    let line = Line::through(&points);
-    let (first, last) = (points.first()?.1, points.last()?.1);
-    let middle = median(&points.iter().map(|point| point.1).collect::<Vec<_>>()).unwrap_or_default();
-    if line.r2 < 0.8 || line.growth < LEAST_UNSEEN || middle <= 0.0 {
+    let Line { span, first, last, median, growth, r2 } = Line::through(&points);
+    if points.len() < LEAST || span < LEAST_SPAN || r2 < 0.8 || growth < LEAST_UNSEEN || median <= 0.0 {
         return None;
     }
     let sentence = format!(
@@ -111,7 +97,7 @@ fn old_generation(look: &Look<'_>, full: usize) -> Option<Figure> {
         words::size(first),
         words::size(last)
     );
-    let (value, rows, at_most) = (line.growth / middle, points.len() as u64, Some(60.0));
+    let (value, rows, at_most) = (growth / median, points.len() as u64, Some(60.0));
     Some(Figure { value, rows, at_most, sentence, ..Figure::default() })
 }
 

@@ -42,10 +42,7 @@ fn judge(look: &Look<'_>) -> Judged {
     // The stack of the allocation for which a collection was started. Who allocates most large objects may be another one.
     let most = sites.most(large.iter().map(|gc| (gc.trigger_site, 1.0)));
     let is_its = |site: u32| most.as_ref().is_none_or(|most| sites.own_method(site) == Some(&most.method));
-    let part = allocations::part(look, |site, _, _, allocated| match is_its(site) {
-        true => (allocated.large_bytes, allocated.large_samples),
-        false => (0.0, 0),
-    });
+    let part = allocations::large_part(look, |site, _, _| is_its(site));
     let of_type = part.type_name.as_ref().map_or(String::new(), |name| format!(" ({name})"));
     let by = most.as_ref().map_or(String::new(), |most| format!(", most by {}{}", most.method, most.inlined));
     let sentence = format!("{} of {all} GCs were triggered by LOH allocations{by}{of_type}.", large.len());

@@ -56,7 +56,7 @@ fn judge(look: &Look<'_>) -> Judged {
     };
     let at_most = Some(score(mean, 50e6, 500e6));
     let few = (seen < LEAST).then(|| Few { least: value, lack: Lack::rows(seen, LEAST, "gen 2 GCs") });
-    let part = allocations::part(look, |_, _, _, allocated| (allocated.large_bytes, allocated.large_samples));
+    let part = allocations::large_part(look, |_, _, _| true);
     let own_method = part.own_method.filter(|_| is_enough);
     let by = own_method.as_ref().map_or(String::new(), |method| format!(" {method} allocates most of what is large."));
     let sentence = sentence + &by;

@@ -41,7 +41,7 @@ fn judge(look: &Look<'_>) -> Judged {
     }
     let value = windows.worst(look.recording_ns()) * 1e9;
     let few = Few::sum(value, rows, shared::LEAST_COLLECTIONS, "gen 0 and gen 1 GCs");
-    let part = allocations::part(look, |_, _, _, allocated| (allocated.bytes, allocated.samples));
+    let part = allocations::part(look, |_, _, _| true);
     let rate = match bytes > 0.0 {
         true => format!(", with {} allocated a second", words::size(bytes / look.seconds())),
         false => String::new(),

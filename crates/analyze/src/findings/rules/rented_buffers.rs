@@ -27,20 +27,11 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(look: &Look<'_>) -> Judged {
-    let sites = &look.picture.sites;
-    let part = allocations::part(look, |site, _, _, allocated| match sites.has(site, &[Is::Rents]) {
-        true => (allocated.bytes, allocated.samples),
-        false => (0.0, 0),
-    });
-    let rate = part.rate(look);
-    let sentence = format!(
-        "Arrays that a pool had to allocate are {} of what is allocated, {} a second{}.",
-        words::percent(part.share()),
-        words::size(rate),
-        part.by()
-    );
+    let part = allocations::part(look, |site, _, _| look.picture.sites.has(site, &[Is::Rents]));
+    let sentence = format!("Arrays that a pool had to allocate are {}{}.", part.amount(look), part.by());
     let evidence = allocations::evidence(look, "type_name LIKE '%[]'");
-    part.figure(score(rate, 1e6, 10e6), sentence, evidence)
+    let at_most = score(part.rate(look), 1e6, 10e6);
+    part.figure(at_most, sentence, evidence)
 }
 
 #[cfg(test)]

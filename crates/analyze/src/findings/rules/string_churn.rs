@@ -32,21 +32,14 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn judge(look: &Look<'_>) -> Judged {
-    let part = allocations::part(look, |site, _, name, allocated| {
+    let part = allocations::part(look, |site, _, name| {
         let is_text = matches!(name, "System.String" | "System.Char[]" | "System.Text.StringBuilder");
-        let is_made = is_text && look.picture.sites.has(site, &[Is::MakesString]);
-        if is_made { (allocated.bytes, allocated.samples) } else { (0.0, 0) }
+        is_text && look.picture.sites.has(site, &[Is::MakesString])
     });
-    let (value, rate) = (part.share(), part.rate(look));
-    let sentence = format!(
-        "Strings made of others are {} of what is allocated, {} a second{}.",
-        words::percent(value),
-        words::size(rate),
-        part.by()
-    );
+    let sentence = format!("Strings made of others are {}{}.", part.amount(look), part.by());
     let evidence =
         allocations::evidence(look, "type_name IN ('System.String', 'System.Char[]', 'System.Text.StringBuilder')");
-    let at_most = score(rate, 5e6, 50e6);
+    let at_most = score(part.rate(look), 5e6, 50e6);
     part.figure(at_most, sentence, evidence)
 }
 

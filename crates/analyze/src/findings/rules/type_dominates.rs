@@ -35,22 +35,12 @@ fn judge(look: &Look<'_>) -> Judged {
     }
     let largest = types.into_iter().filter(|(kind, _)| look.picture.types.name(look.id, *kind).is_some());
     let largest = largest.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map(|(kind, _)| kind);
-    let part = allocations::part(look, |_, kind, _, allocated| match Some(kind) == largest {
-        true => (allocated.bytes, allocated.samples),
-        false => (0.0, 0),
-    });
-    let (value, rate) = (part.share(), part.rate(look));
+    let part = allocations::part(look, |_, kind, _| Some(kind) == largest);
     let name = part.type_name.clone().unwrap_or_default();
-    let sentence = format!(
-        "{} is {} of what is allocated, {} a second{}.",
-        words::short(&name, 80),
-        words::percent(value),
-        words::size(rate),
-        part.by()
-    );
+    let sentence = format!("{} is {}{}.", words::short(&name, 80), part.amount(look), part.by());
     let evidence = allocations::evidence(look, &format!("type_name = {}", words::quoted(&name)));
     // What a program works with may be of one type: this is where to look first, and no warning.
-    let at_most = score(rate, 10e6, 100e6).min(60.0);
+    let at_most = score(part.rate(look), 10e6, 100e6).min(60.0);
     part.figure(at_most, sentence, evidence)
 }
 
