@@ -1,6 +1,6 @@
 //! The heap of the last walk: types by what they retain, and what keeps them, as a tree to open.
 
-use tracequet_analyze::heap::{self, HeapGraph, KeptWalk, Paths, Retention, TypeRow};
+use tracequet_analyze::heap::{self, Branch, HeapGraph, KeptWalk, Paths, Retention, TypeRow};
 use tracequet_analyze::profile::{self, Profile};
 use tracequet_dataset::error::Error;
 
@@ -14,11 +14,10 @@ const MAX_TYPES: usize = 100;
 const MAX_PATHS: usize = 25;
 const MAX_STEPS: usize = 24;
 
-/// Branches of the tree that are merged, and that the page has; each has this share of the heap at least.
-const MAX_MERGED: usize = 1 << 20;
+/// Branches of the tree that the page has; each has this share of the heap at least.
 const MAX_BRANCHES: usize = 500;
 const MIN_SHARE: f64 = 0.005;
-const MAX_DEPTH: usize = 40;
+const MAX_DEPTH: u32 = 40;
 
 /// The part of the page, and the profile of the heap. `None` when the recording has no walk of the heap. `allocated` has the bytes that samples say of types,
 /// `walk` the objects and references where the dataset has no rows of them.
@@ -103,14 +102,12 @@ fn paths(graph: &HeapGraph, retention: &Retention, by_size: &[&TypeRow]) -> Stri
     let mut out = String::from("<div class=\"tree\">\n");
     for (row, node) in largest() {
         let explained = heap::explain_by(graph, retention, &all_paths, node);
-        write!(
-            out,
+        out += &format!(
             "<details><summary>{} <span class=\"figure\">{}</span> {}</summary><ol>",
             escaped(&row.name),
             size(row.retained_bytes),
             counted(row.objects, "object", "objects"),
-        )
-        .ok();
+        );
         match &explained.root {
             Some(root) => write!(out, "<li>root: {}</li>", escaped(&root.describe())).ok(),
             None => write!(out, "<li>No root leads to it.</li>").ok(),
@@ -125,14 +122,12 @@ fn paths(graph: &HeapGraph, retention: &Retention, by_size: &[&TypeRow]) -> Stri
             }
             let is_dominator = explained.dominators.iter().any(|dominator| dominator.node == step.node);
             let (open, close) = if is_dominator { ("<b>", "</b>") } else { ("", "") };
-            write!(
-                out,
+            out += &format!(
                 "<li>{open}{}{close} <code>{:x}</code> retains {}</li>",
                 escaped(&step.type_name),
                 step.address,
                 size(step.retained_bytes)
-            )
-            .ok();
+            );
         }
         out.push_str("</ol></details>\n");
     }
@@ -140,100 +135,64 @@ fn paths(graph: &HeapGraph, retention: &Retention, by_size: &[&TypeRow]) -> Stri
     out
 }
 
-#[derive(Debug, Default)]
-struct Branch {
-    kind: u32,
-    depth: usize,
-    /// Of its objects and of all below.
-    bytes: u64,
-    objects: u64,
-    children: Vec<u32>,
-}
-
 /// The dominator tree merged by types.
 fn tree(graph: &HeapGraph, retention: &Retention, all: u64) -> String {
-    let mut branches = vec![Branch { kind: u32::MAX, ..Branch::default() }];
-    let mut children: Map<(u32, u32), u32> = Map::default();
-    // A cache in front of the map: the pairs that were looked up last.
-    let mut recent = [((u32::MAX, u32::MAX), 0); 1 << 10];
-    retention.fold_down(graph, 0u32, |kind, bytes, parent| {
-        let depth = branches.get(parent as usize).map_or(0, |parent| parent.depth) + 1;
-        let has_room = branches.len() < MAX_MERGED && depth <= MAX_DEPTH;
-        let slot = (parent as usize * 31 + kind as usize) % recent.len();
-        let of_slot = recent.get(slot).filter(|((of, known), _)| (*of, *known) == (parent, kind));
-        let at = match of_slot.map(|(_, at)| at).or_else(|| children.get(&(parent, kind))) {
-            Some(known) => *known,
-            None if !has_room => parent,
-            None => {
-                let new = branches.len() as u32;
-                branches.push(Branch { kind, depth, ..Branch::default() });
-                if let Some(parent) = branches.get_mut(parent as usize) {
-                    parent.children.push(new);
-                }
-                children.insert((parent, kind), new);
-                new
-            }
-        };
-        if let Some(branch) = branches.get_mut(at as usize) {
-            branch.objects += 1;
-            // An object without a branch of its own counts for the branch of its dominator, whose bytes include it.
-            branch.bytes = branch.bytes.saturating_add(if at == parent { 0 } else { bytes });
-        }
-        if let Some(slot) = recent.get_mut(slot) {
-            *slot = ((parent, kind), at);
-        }
-        at
-    });
+    let branches = retention.branches(graph, MAX_DEPTH);
+    let mut below: Vec<Vec<usize>> = vec![Vec::new(); branches.len()];
+    for (place, branch) in branches.iter().enumerate().skip(1) {
+        below.get_mut(branch.above as usize).into_iter().for_each(|below| below.push(place));
+    }
     let least = ((all as f64 * MIN_SHARE) as u64).max(1);
-    let mut out = String::from("<div class=\"tree\">\n");
-    let mut left = MAX_BRANCHES;
-    write_branch(&mut out, &branches, 0, graph, least, all, &mut left, 0);
-    out.push_str("</div>\n");
-    out
+    let out = String::from("<div class=\"tree\">\n");
+    let mut tree = Tree { out, graph, branches, below, least, all, left: MAX_BRANCHES };
+    tree.write_below(0);
+    tree.out + "</div>\n"
 }
 
-#[allow(clippy::too_many_arguments, reason = "what a walk carries along")]
-fn write_branch(
-    out: &mut String,
-    branches: &[Branch],
-    at: usize,
-    graph: &HeapGraph,
+/// The tree in the making.
+struct Tree<'g> {
+    out: String,
+    graph: &'g HeapGraph,
+    branches: Vec<Branch>,
+    /// The places of those below each branch.
+    below: Vec<Vec<usize>>,
+    /// The bytes of a branch that is shown, at least, and of all.
     least: u64,
     all: u64,
-    left: &mut usize,
-    depth: usize,
-) {
-    let Some(branch) = branches.get(at) else { return };
-    let mut below: Vec<(u64, u32)> =
-        branch.children.iter().map(|child| (branches.get(*child as usize).map_or(0, |b| b.bytes), *child)).collect();
-    below.sort_by_key(|(bytes, child)| (std::cmp::Reverse(*bytes), *child));
-    let (mut others, mut other_bytes) = (0u64, 0u64);
-    for (bytes, child) in below {
-        let Some(of_child) = branches.get(child as usize) else { continue };
-        if bytes < least || *left == 0 || depth >= MAX_DEPTH {
-            others += 1;
-            other_bytes = other_bytes.saturating_add(bytes);
-            continue;
+    /// Branches that there is room for.
+    left: usize,
+}
+
+impl Tree<'_> {
+    /// Writes the branches below one, the largest first.
+    fn write_below(&mut self, at: usize) {
+        let places = self.below.get_mut(at).map(std::mem::take).unwrap_or_default();
+        let branches = places.into_iter().filter_map(|place| Some((place, *self.branches.get(place)?)));
+        let mut branches: Vec<(usize, Branch)> = branches.collect();
+        branches.sort_by_key(|(place, branch)| (std::cmp::Reverse(branch.bytes), *place));
+        let (mut others, mut other_bytes) = (0u64, 0u64);
+        for (place, Branch { kind, bytes, objects, .. }) in branches {
+            if bytes < self.least || self.left == 0 {
+                others += 1;
+                other_bytes = other_bytes.saturating_add(bytes);
+                continue;
+            }
+            self.left -= 1;
+            let name = self.graph.type_names.get(kind as usize).map_or("", |name| &**name);
+            let (name, size, share) = (escaped(name), size(bytes), share(bytes as f64 / self.all.max(1) as f64));
+            let objects = counted(objects, "object", "objects");
+            let words = format!("{name} <span class=\"figure\">{size}</span> {share}, {objects}");
+            if self.below.get(place).is_some_and(|below| !below.is_empty()) {
+                self.out += &format!("<details><summary>{words}</summary><div>");
+                self.write_below(place);
+                self.out += "</div></details>\n";
+            } else {
+                self.out += &format!("<p>{words}</p>\n");
+            }
         }
-        *left -= 1;
-        let name = graph.type_names.get(of_child.kind as usize).map_or("", |name| &**name);
-        let share = share(bytes as f64 / all.max(1) as f64);
-        let words = format!(
-            "{} <span class=\"figure\">{}</span> {share}, {}",
-            escaped(name),
-            size(bytes),
-            counted(of_child.objects, "object", "objects")
-        );
-        let has_more = !of_child.children.is_empty();
-        if has_more {
-            write!(out, "<details><summary>{words}</summary><div>").ok();
-            write_branch(out, branches, child as usize, graph, least, all, left, depth + 1);
-            out.push_str("</div></details>\n");
-        } else {
-            writeln!(out, "<p>{words}</p>").ok();
+        if others > 0 {
+            let types = counted(others, "smaller type", "smaller types");
+            self.out += &format!("<p>{types} with {}</p>\n", size(other_bytes));
         }
-    }
-    if others > 0 {
-        writeln!(out, "<p>{} with {}</p>", counted(others, "smaller type", "smaller types"), size(other_bytes)).ok();
     }
 }

@@ -40,6 +40,6 @@ pub use read::{LARGE_TABLES, TABLES, read};
 pub use roots::Root;
 pub use snapshots::{Snapshot, snapshot, snapshots};
 pub(crate) use texts::Texts;
-pub use types::{Retention, TypeRow};
+pub use types::{Branch, Retention, TypeRow};
 pub use ways::{Held, held};
 pub(crate) use ways::{key, ways};

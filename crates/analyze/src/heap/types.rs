@@ -1,7 +1,7 @@
 //! The bytes that each object retains, and the sums by type.
 #![allow(clippy::indexing_slicing, reason = "every index is a node of the graph, or a place among its types")]
 
-use std::sync::Arc;
+use crate::prelude::*;
 
 use super::dominators::Dominators;
 use super::graph::HeapGraph;
@@ -132,15 +132,54 @@ impl Retention {
         rows
     }
 
-    /// Calls `each` for all objects that a root leads to, each behind the one that dominates it most closely: with its
-    /// type, what it retains, and what was returned for that one; `top` for an object that no single one dominates.
-    pub fn fold_down<T: Copy>(&self, graph: &HeapGraph, top: T, mut each: impl FnMut(u32, u64, T) -> T) {
-        self.dominators.fold_numbered(top, |node, number, above| {
+    /// The objects that a root leads to below those that dominate them most closely, merged by type. A branch stands behind the one above
+    /// it; the first one is none. Objects that lie deeper than `deepest` count for the branch above them.
+    pub fn branches(&self, graph: &HeapGraph, deepest: u32) -> Vec<Branch> {
+        let mut branches = vec![Branch::default()];
+        let mut places: Map<(u32, u32), u32> = Map::default();
+        // A cache in front of the map: the pairs that were looked up last.
+        let mut recent = [((u32::MAX, u32::MAX), 0); 1 << 10];
+        self.dominators.fold_numbered(0u32, |node, number, above| {
             let sum = number.map(|number| self.sums[number as usize]);
             let (kind, bytes) = sum.map_or_else(|| graph.object(node), |sum| (sum.kind, sum.bytes));
-            each(kind, bytes, above)
+            let slot = (above as usize * 31 + kind as usize) % recent.len();
+            let known = Some(recent[slot]).filter(|(pair, _)| *pair == (above, kind)).map(|(_, at)| at);
+            let depth = branches[above as usize].depth + 1;
+            let at = match known.or_else(|| places.get(&(above, kind)).copied()) {
+                Some(known) => known,
+                None if branches.len() >= MOST_BRANCHES || depth > deepest => above,
+                None => {
+                    places.insert((above, kind), branches.len() as u32);
+                    branches.push(Branch { above, kind, depth, ..Branch::default() });
+                    branches.len() as u32 - 1
+                }
+            };
+            recent[slot] = ((above, kind), at);
+            let branch = &mut branches[at as usize];
+            branch.objects += 1;
+            // The bytes of the branch above include those of an object without a branch of its own.
+            branch.bytes = branch.bytes.saturating_add(if at == above { 0 } else { bytes });
+            at
         });
+        branches
     }
+}
+
+/// Branches of a tree of types.
+const MOST_BRANCHES: usize = 1 << 20;
+
+/// Objects of a type below those of another branch, without which they would be freed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Branch {
+    /// The branch above.
+    pub above: u32,
+    /// The type.
+    pub kind: u32,
+    depth: u32,
+    /// The bytes of its objects and of all below.
+    pub bytes: u64,
+    /// The number of its objects.
+    pub objects: u64,
 }
 
 /// A bit for each object that an object of its type dominates.

@@ -9,8 +9,7 @@ use crate::subjects::sites::is_of_framework;
 /// Memory of the graph in bytes, where nothing else bounds it.
 const MAX_GRAPH: u64 = 8 << 30;
 
-/// The largest number of stacks, and of types on a stack. Objects beyond them count for the stack that holds them.
-const MAX_STACKS: usize = 1 << 20;
+/// Types on a stack. Objects beyond them count for the stack that holds them.
 const MAX_DEPTH: u32 = 64;
 
 /// Reads the last heap dump of a recording into its profile. Fails for a recording without a heap dump.
@@ -22,29 +21,14 @@ pub(super) fn read(recording: &Recording<'_>, profile: Profile) -> Result<Profil
 
 /// The profile of a heap: `profile` has what is known of the recording. Objects that no root leads to are left out.
 pub fn of(graph: &HeapGraph, retention: &Retention, snapshot: &Snapshot, profile: Profile) -> Profile {
-    // Of each stack its caller, its type, how deep it is, and what its objects are less what those below are.
-    let mut stacks: Vec<(u32, u32, u32, i128)> = vec![(0, 0, 0, 0)];
-    let mut places: Map<(u32, u32), u32> = Map::default();
-    retention.fold_down(graph, 0u32, |kind, bytes, above| {
-        let depth = stacks.get(above as usize).map_or(0, |(_, _, depth, _)| depth + 1);
-        let at = match places.get(&(above, kind)) {
-            Some(known) => *known,
-            None if above > 0 && (stacks.len() >= MAX_STACKS || depth > MAX_DEPTH) => above,
-            None => {
-                let new = u32::try_from(stacks.len()).unwrap_or(u32::MAX);
-                stacks.push((above, kind, depth, 0));
-                places.insert((above, kind), new);
-                new
-            }
-        };
-        // The bytes that an object retains count for its type's stack, and no longer for the stack that holds it.
-        for (place, change) in [(at, i128::from(bytes)), (above, -i128::from(bytes))] {
-            if let Some((.., own)) = stacks.get_mut(place as usize) {
-                *own += change;
-            }
+    let branches = retention.branches(graph, MAX_DEPTH);
+    // The bytes of each branch without those of the branches below.
+    let mut own: Vec<u64> = branches.iter().map(|branch| branch.bytes).collect();
+    for branch in &branches {
+        if let Some(above) = own.get_mut(branch.above as usize) {
+            *above = above.saturating_sub(branch.bytes);
         }
-        at
-    });
+    }
     let functions = graph.type_names.iter().map(|name| Function {
         name: name.to_string(),
         code: Code::Managed,
@@ -53,12 +37,8 @@ pub fn of(graph: &HeapGraph, retention: &Retention, snapshot: &Snapshot, profile
     });
     let functions: Vec<Function> = functions.collect();
     let frames = (0..functions.len() as u32).map(|function| ProfileFrame { function, line: 0 }).collect();
-    let of_stacks = (0u32..).zip(&stacks).skip(1);
-    let samples = of_stacks.map(|(callsite, (.., own))| Sample {
-        ts_ns: snapshot.start_ns,
-        callsite,
-        weight: u64::try_from(*own).unwrap_or_default(),
-    });
+    let samples = (0u32..).zip(own).skip(1);
+    let samples = samples.map(|(callsite, weight)| Sample { ts_ns: snapshot.start_ns, callsite, weight });
     let number = if snapshot.gc_number > 0 { snapshot.gc_number } else { snapshot.gc_id };
     let thread = ThreadSamples {
         process_id: snapshot.process_id,
@@ -66,7 +46,7 @@ pub fn of(graph: &HeapGraph, retention: &Retention, snapshot: &Snapshot, profile
         label: format!("Heap in GC #{number}"),
         samples: samples.filter(|sample| sample.weight > 0).collect(),
     };
-    let callsites = stacks.iter().map(|(above, kind, ..)| (*above, *kind)).collect();
+    let callsites = branches.iter().map(|branch| (branch.above, branch.kind)).collect();
     let (what, unit, table) = (What::Heap, Unit::Bytes, "heap_object".to_owned());
     Profile { what, unit, table, functions, frames, callsites, threads: vec![thread], places: vec![0], ..profile }
 }
