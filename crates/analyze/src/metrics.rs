@@ -21,7 +21,7 @@ pub use figures::Figures;
 pub use names::Names;
 pub use needs::Missing;
 pub(crate) use needs::Needs;
-pub(crate) use types::TypeNames;
+pub use types::TypeNames;
 
 /// The table that `convert` writes figures to.
 pub const TABLE: &str = "metric";

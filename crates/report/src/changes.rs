@@ -1,8 +1,8 @@
 //! Differences of two recordings, or two sets of them, as one page.
 
 use tracequet_analyze::diff::{
-    self, Absent, Compared, Difference, HeapChange, Measured, Per, Section, Subject, amount, findings_table,
-    metrics_table, types_table,
+    self, Absent, Compared, Difference, HeapChange, Measured, Per, Section, amount, findings_table, metrics_table,
+    types_table,
 };
 use tracequet_analyze::present::cut;
 use tracequet_analyze::present::units::duration;
@@ -50,8 +50,7 @@ pub fn changes(name: &str, datasets: [&Dataset; 2], all: &Compared) -> Result<St
         let (id, title) = (section.subject.word(), section.subject.title());
         if section.base.total.is_none() && section.new.total.is_none() {
             let why = section.new.absent.map_or_else(String::new, Absent::why);
-            writeln!(unknown, "<p class=\"none\">{title}: nothing is known of either side; {}.</p>", escaped(&why))
-                .ok();
+            unknown += &format!("<p class=\"none\">{title}: nothing is known of either side; {}.</p>\n", escaped(&why));
         } else {
             let graph = graph(id, title, section, *per, (datasets, all), &mut room)?;
             let (html, data) = graph.unwrap_or_default();
@@ -68,16 +67,6 @@ pub fn changes(name: &str, datasets: [&Dataset; 2], all: &Compared) -> Result<St
     Ok(document(name, &head(*per, all), parts.parts))
 }
 
-fn profile_of(subject: Subject) -> Option<What> {
-    match subject {
-        Subject::Cpu => Some(What::Cpu),
-        Subject::Allocation => Some(What::Allocation),
-        Subject::Exception => Some(What::Exception),
-        Subject::Contention => Some(What::Contention),
-        Subject::Wait => Some(What::Wait),
-    }
-}
-
 /// The call stacks of both sides as one flame graph, and its data. `None` where a side does not have them, or weighs
 /// them otherwise.
 fn graph(
@@ -88,7 +77,8 @@ fn graph(
     (datasets, all): ([&Dataset; 2], &Compared),
     room: &mut Room,
 ) -> Result<Option<(String, String)>> {
-    let Some(what) = profile_of(section.subject) else { return Ok(None) };
+    // Profiles have the same words.
+    let Some(what) = What::named(section.subject.word()) else { return Ok(None) };
     let (mut flame, mut divided_by, mut unit) = (FlameChange::default(), [0.0; 2], None);
     let sides = datasets.into_iter().zip([&all.base, &all.new]).zip(&mut divided_by);
     for (side, ((dataset, recordings), divided_by)) in sides.enumerate() {

@@ -59,13 +59,7 @@ pub(crate) struct Collections {
 impl Collections {
     pub(crate) fn read(recording: &Recording<'_>) -> Result<Collections> {
         let mut processes: Map<u64, u64> = Map::default();
-        if !recording.has::<Row<'_>>() {
-            return Collections::default().with_pauses(recording, None);
-        }
-        recording.each::<Row<'_>>(|row| {
-            *processes.entry(row.process_id).or_default() += 1;
-            Ok(())
-        })?;
+        recording.each_recorded::<Row<'_>>(|row| *processes.entry(row.process_id).or_default() += 1)?;
         let most = processes.iter().max_by_key(|(process, count)| (**count, std::cmp::Reverse(**process)));
         let process_id = most.map(|(process, _)| *process);
         let mut found = Collections {
@@ -79,13 +73,13 @@ impl Collections {
     }
 
     fn read_collections(&mut self, recording: &Recording<'_>) -> Result<()> {
-        recording.each::<Row<'_>>(|row| {
+        recording.each_recorded::<Row<'_>>(|row| {
             if row.process_id != self.process_id {
-                return Ok(());
+                return;
             }
             if self.all.len() >= MAX_COLLECTIONS {
                 self.left_out += 1;
-                return Ok(());
+                return;
             }
             self.all.push(Collection {
                 gc_id: row.gc_id,
@@ -108,7 +102,6 @@ impl Collections {
                 complete: row.complete,
                 runtime: row.clr_instance_id.into(),
             });
-            Ok(())
         })?;
         self.all.sort_by_key(|collection| (collection.start_ns, collection.gc_id));
         Ok(())
@@ -117,10 +110,7 @@ impl Collections {
     /// With the pauses, and the stops of the process.
     fn with_pauses(mut self, recording: &Recording<'_>, process_id: Option<u64>) -> Result<Collections> {
         self.has_process = process_id.is_some();
-        if !recording.has::<Stop<'_>>() {
-            return Ok(self);
-        }
-        recording.each::<Stop<'_>>(|stop| {
+        recording.each_recorded::<Stop<'_>>(|stop| {
             if self.pauses.count() + self.other_stops.len() >= MAX_COLLECTIONS {
                 self.left_out += 1;
             } else if stop.pause().is_some() {
@@ -128,7 +118,6 @@ impl Collections {
             } else if process_id.is_none_or(|process_id| stop.process_id == process_id) {
                 self.other_stops.push((stop.start_ts_ns, stop.duration_ns));
             }
-            Ok(())
         })?;
         self.pauses.finish();
         self.other_stops.sort_unstable();

@@ -21,12 +21,10 @@ const ETCHES: [(&str, &str); 6] = [
 fn patterns() -> String {
     let mut out = String::from("<svg class=\"patterns\" width=\"0\" height=\"0\" aria-hidden=\"true\">");
     for (class, lines) in ETCHES {
-        write!(
-            out,
+        out += &format!(
             "<pattern id=\"etch-{class}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\"><rect class=\"{class}\" width=\"6\" height=\"6\"/>\
              <path class=\"etch\" d=\"{lines}\"/></pattern>"
-        )
-        .ok();
+        );
     }
     out.push_str("</svg>\n");
     out
@@ -197,17 +195,15 @@ pub(crate) fn document(title: &str, head: &str, parts: Vec<Part>) -> String {
     let hash = |text: &str| BASE64_STANDARD.encode(Sha256::digest(text.as_bytes()));
     let mut out = String::new();
     let name = escaped(title);
-    writeln!(
-        out,
+    out += &format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \
          style-src 'sha256-{}'; base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"referrer\" content=\"no-referrer\">\n<title>{name}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+         <meta name=\"referrer\" content=\"no-referrer\">\n<title>{name}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n",
         hash(SCRIPT),
         hash(STYLE),
-    )
-    .ok();
+    );
     out.push_str(&patterns());
     let heading = escaped_name(title);
     writeln!(out, "<header>\n<h1>{heading}</h1>\n{}</header>\n<nav aria-label=\"Parts\"><ul>", unbroken(head)).ok();
@@ -219,12 +215,10 @@ pub(crate) fn document(title: &str, head: &str, parts: Vec<Part>) -> String {
         writeln!(out, "<section id=\"{id}\">\n<h2>{title}</h2>\n{}</section>", unbroken(html)).ok();
     }
     let data: String = parts.iter().map(|part| part.data.as_str()).collect();
-    writeln!(
-        out,
-        "</main>\n<footer>Made by tracequet {}. The page holds all of its data and asks for nothing.</footer>\n{data}<script>{SCRIPT}</script>\n</body>\n</html>",
+    out += &format!(
+        "</main>\n<footer>Made by tracequet {}. The page holds all of its data and asks for nothing.</footer>\n{data}<script>{SCRIPT}</script>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION")
-    )
-    .ok();
+    );
     out
 }
 

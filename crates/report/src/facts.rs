@@ -136,11 +136,9 @@ impl Facts {
         let mut out = format!("<p class=\"when\">{}</p>\n", line.join(" · "));
         if let Some(lost) = self.lost() {
             let lost = escaped(&lost);
-            writeln!(
-                out,
-                "<p><span class=\"verdict warning\">incomplete</span> {lost} <a href=\"#losses\">Losses</a></p>"
-            )
-            .ok();
+            out += &format!(
+                "<p><span class=\"verdict warning\">incomplete</span> {lost} <a href=\"#losses\">Losses</a></p>\n"
+            );
         }
         out.push_str("<details><summary>About the recording</summary>\n<dl class=\"facts\">\n");
         // Several values of one name have one heading.
@@ -214,13 +212,11 @@ pub(crate) fn findings(
                 _ => "unknown",
             };
             let verdict = finding.verdict.word().replace('_', " ");
-            write!(
-                out,
+            out += &format!(
                 "<li><span class=\"verdict {class}\">{}</span> <b>{}</b> ",
                 escaped(&verdict),
                 escaped(finding.title())
-            )
-            .ok();
+            );
             out += &Sentence::from(Cell::sentence(&finding.sentence)).html();
             if let Some(subject) = &finding.subject {
                 write!(out, " <code>{}</code>", escaped(subject)).ok();
@@ -267,11 +263,9 @@ pub(crate) fn findings(
                     with_rows += 1;
                     let (rule, process, html) =
                         (escaped(&finding.rule), finding.process_id, rows.html("Rows of the finding"));
-                    write!(
-                        out,
+                    out += &format!(
                         "<details class=\"rows\" data-rule=\"{rule}\" data-process=\"{process}\"><summary>Its rows</summary>\n{html}</details>"
-                    )
-                    .ok();
+                    );
                 }
             }
             out.push_str("</li>\n");

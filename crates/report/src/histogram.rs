@@ -64,14 +64,12 @@ pub(crate) fn histograms<'h>(of: impl Iterator<Item = (usize, &'h str, &'h [u64]
             let width = 1000.0 / places as f64;
             write!(path, "M{:.2} 60v{:.2}h{:.2}v{height:.2}z", place as f64 * width, -height, width * 0.9).ok();
         }
-        write!(
-            out,
+        out += &format!(
             "<figure class=\"lane\" data-line=\"{line}\"><figcaption><b>{}</b> <span>{words}</span></figcaption><div class=\"plot fixed\">\
              <svg viewBox=\"0 0 1000 60\" preserveAspectRatio=\"none\" role=\"img\" aria-label=\"{label}\"><path class=\"c0\" d=\"{path}\"/></svg>\
              </div><svg class=\"axis still\" aria-hidden=\"true\">",
             escaped(name)
-        )
-        .ok();
+        );
         for power in first..=last {
             let place = (power - first) as f64 * 100.0 / (last - first) as f64;
             let class = if power == first {

@@ -67,15 +67,13 @@ pub(crate) fn opened(recording: &Recording<'_>, collections: &Collections) -> Re
         let generation =
             collection.generation.map_or(String::new(), |generation| format!(" of generation {generation}"));
         let kind = collection.kind.as_deref().map_or(String::new(), |kind| format!(", {kind}"));
-        write!(
-            out,
+        out += &format!(
             "<details><summary>Collection {}{generation}{} <span class=\"figure\">{}</span> at {} s</summary>\n{tables}</details>\n",
             collection.gc_id,
             escaped(&kind),
             collection.longest_ns.map_or("-".to_owned(), duration),
             moment(collection.start_ns),
-        )
-        .ok();
+        );
     }
     let head = "<h3>The longest, opened</h3>\n<p class=\"note\">What became of each generation, what kept memory alive, the heaps, and the phases between the joins at which they wait for each other.</p>\n";
     Ok((!out.is_empty()).then(|| format!("{head}<div class=\"tree\">\n{out}</div>\n")))
@@ -132,13 +130,11 @@ fn tables(collection: &Collection, opened: &Opened) -> String {
     let [stayed, stayed_bytes, moved, moved_bytes] = opened.ranges;
     if stayed + moved > 0 {
         let (stayed, moved) = (counted(stayed, "range", "ranges"), counted(moved, "range", "ranges"));
-        writeln!(
-            out,
-            "<p class=\"note\">Survived in place: {stayed} of {}. Moved: {moved} of {}.</p>",
+        out += &format!(
+            "<p class=\"note\">Survived in place: {stayed} of {}. Moved: {moved} of {}.</p>\n",
             size(stayed_bytes),
             size(moved_bytes)
-        )
-        .ok();
+        );
     }
     let heads = [
         words("generation", "0, 1, 2, large objects, pinned objects; of all heaps together"),

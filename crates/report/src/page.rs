@@ -301,16 +301,8 @@ fn lives(recording: &Recording<'_>, known: &Profile) -> Result<Option<(Profile, 
         let callsite = known.place_of(sample.callsite_id);
         if callsite > 0 && items.len() <= MAX_LIVES {
             let (thread, amount) = ((sample.process_id, sample.thread_id), lifetime.bytes());
-            let count = lifetime.weight.into();
-            items.push(Item {
-                thread,
-                ts_ns: from,
-                callsite,
-                group: 0,
-                count,
-                amount,
-                more: until.map_or(f64::MAX, |until| until as f64),
-            });
+            let (count, more) = (lifetime.weight.into(), until.map_or(f64::MAX, |until| until as f64));
+            items.push(Item { thread, ts_ns: from, callsite, group: 0, count, amount, more });
         }
         Ok(())
     })?;
@@ -390,14 +382,12 @@ fn flame_part(graphs: Vec<Graph>, waiting: u64) -> Option<String> {
     }
     for graph in graphs {
         let Graph { id, name, unit, words, table, about } = graph;
-        writeln!(
-            out,
+        out += &format!(
             "<div class=\"stacks\" id=\"stacks-{id}\" data-flame=\"flame-{id}\" data-unit=\"{unit}\"><h3>{name}</h3>\n{}\
-             <div class=\"graph\"></div>\n<details><summary>The functions as a table</summary>\n{}{table}</details></div>",
+             <div class=\"graph\"></div>\n<details><summary>The functions as a table</summary>\n{}{table}</details></div>\n",
             note(&words),
             note(&about),
-        )
-        .ok();
+        );
     }
     Some(out)
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use tracequet_analyze::lifetime::lifetimes;
+use tracequet_analyze::metrics::TypeNames;
 use tracequet_analyze::present::cut;
 use tracequet_analyze::profile::What;
 use tracequet_analyze::subjects::allocations::{self, Allocation, SOURCES};
@@ -23,10 +24,6 @@ const MAX_ROWS: usize = 100;
 
 /// The name that stands for names beyond the bound.
 const OTHERS: &str = "(others)";
-
-tracequet_dataset::row! {
-    struct TypeRow of r#type { process_id, type_id, name }
-}
 
 tracequet_dataset::row! {
     struct ExceptionRow of exception { process_id, thread_id, type_name, catch_method_name, message, ts_ns, callsite_id }
@@ -128,6 +125,14 @@ struct Allocated {
     samples: u64,
 }
 
+impl Allocated {
+    fn add(&mut self, bytes: Option<u64>, objects: Option<f64>) {
+        self.samples += 1;
+        add(&mut self.bytes, bytes);
+        self.objects = objects.map(|objects| self.objects.unwrap_or_default() + objects).or(self.objects);
+    }
+}
+
 /// Bytes by names of types.
 pub(crate) type BytesByType = Map<String, u64>;
 
@@ -138,36 +143,26 @@ pub(crate) fn allocations(
     panel: &mut Panel<'_>,
     end_ns: i64,
 ) -> Result<(Subject, BytesByType)> {
-    let has_table = recording.has::<Allocation<'_>>();
-    let best = if has_table { allocations::best(recording)? } else { None };
-    let names = type_names(recording, best.is_some())?;
+    let (best, names) = (allocations::best(recording)?, TypeNames::read(recording)?);
     let mut groups: Groups<Allocated> = Groups::new();
     let mut over_time = Series::new(end_ns, &[("al", "allocated")]);
     let (mut rows, mut unknown) = (0u64, String::new());
     let mut take = |row: &Allocation<'_>| {
         rows += 1;
         let key = (row.process_id, row.type_id);
-        let name = word(row.type_name).or_else(|| names.get(&key).map(String::as_str)).unwrap_or_else(|| {
+        let name = word(row.type_name).or_else(|| names.name(key.0, key.1)).unwrap_or_else(|| {
             unknown = format!("type {:x}", key.1);
             &unknown
         });
-        let (sum, bytes) = (groups.of([name]), row.allocation_bytes);
-        sum.samples += 1;
-        add(&mut sum.bytes, bytes);
-        sum.objects = row.object_count.map(|objects| sum.objects.unwrap_or_default() + objects).or(sum.objects);
-        over_time.add(0, row.ts_ns, bytes.unwrap_or_default());
-        panel.add(Item {
-            thread: (row.process_id, row.thread_id),
-            ts_ns: row.ts_ns,
-            callsite: row.callsite_id,
-            group: groups.last,
-            count: 1,
-            amount: bytes,
-            more: row.object_count.unwrap_or_default(),
-        });
+        let amount = row.allocation_bytes;
+        groups.of([name]).add(amount, row.object_count);
+        over_time.add(0, row.ts_ns, amount.unwrap_or_default());
+        let (thread, ts_ns, callsite) = ((row.process_id, row.thread_id), row.ts_ns, row.callsite_id);
+        let more = row.object_count.unwrap_or_default();
+        panel.add(Item { thread, ts_ns, callsite, group: groups.last, count: 1, amount, more });
         Ok(())
     };
-    if has_table {
+    if best.is_some() {
         allocations::each(recording, &mut take)?;
     }
     let by_type = groups.found.iter().filter_map(|(name, (_, sum))| Some((name.clone(), sum.bytes?))).collect();
@@ -190,23 +185,6 @@ pub(crate) fn allocations(
     Ok((Subject { table: table.html("Allocations by type"), note, rows, over_time, lines }, by_type))
 }
 
-/// Names of types, for samples that have only an id.
-fn type_names(recording: &Recording<'_>, is_needed: bool) -> Result<Map<(u64, u64), String>> {
-    let mut names = Map::default();
-    if is_needed {
-        recording.each_recorded::<TypeRow<'_>>(|row| {
-            if let Some(name) = word(Some(row.name)).filter(|_| names.len() < MAX_NAMES) {
-                let name = cut(name, MAX_NAME);
-                let known = names.entry((row.process_id, row.type_id)).or_default();
-                if name > String::as_str(known) {
-                    *known = name.to_owned();
-                }
-            }
-        })?;
-    }
-    Ok(names)
-}
-
 #[derive(Debug, Default)]
 struct Thrown {
     count: u64,
@@ -217,7 +195,7 @@ struct Thrown {
 /// Followed objects that died in generation 2, or among large or pinned objects, by type and by the own method that made them. Their time
 /// is that of the collection that found them dead.
 pub(crate) fn deaths(recording: &Recording<'_>, panel: &mut Panel<'_>, end_ns: i64) -> Result<Subject> {
-    let names = type_names(recording, true)?;
+    let names = TypeNames::read(recording)?;
     let mut groups: Groups<Allocated> = Groups::new();
     let mut over_time = Series::new(end_ns, &[("g2", "died")]);
     let (mut owners, mut rows) = (Owners::of(panel.profile), 0u64);
@@ -228,22 +206,13 @@ pub(crate) fn deaths(recording: &Recording<'_>, panel: &mut Panel<'_>, end_ns: i
         }
         rows += 1;
         let unknown = format!("type {:x}", sample.type_id);
-        let name = names.get(&(sample.process_id, sample.type_id)).unwrap_or(&unknown);
-        let (bytes, objects) = (lifetime.bytes(), lifetime.objects());
-        let sum = groups.of([name.as_str(), owners.name(sample.callsite_id)]);
-        sum.samples += 1;
-        add(&mut sum.bytes, bytes);
-        sum.objects = objects.map(|objects| sum.objects.unwrap_or_default() + objects).or(sum.objects);
-        over_time.add(0, dead_ns, bytes.unwrap_or_default());
-        panel.add(Item {
-            thread: (sample.process_id, sample.thread_id),
-            ts_ns: dead_ns,
-            callsite: sample.callsite_id,
-            group: groups.last,
-            count: 1,
-            amount: bytes,
-            more: objects.unwrap_or_default(),
-        });
+        let name = names.name(sample.process_id, sample.type_id).unwrap_or(&unknown);
+        let (amount, objects) = (lifetime.bytes(), lifetime.objects());
+        groups.of([name, owners.name(sample.callsite_id)]).add(amount, objects);
+        over_time.add(0, dead_ns, amount.unwrap_or_default());
+        let (thread, callsite) = ((sample.process_id, sample.thread_id), sample.callsite_id);
+        let more = objects.unwrap_or_default();
+        panel.add(Item { thread, ts_ns: dead_ns, callsite, group: groups.last, count: 1, amount, more });
         Ok(())
     })?;
     let Largest { rows: largest, of, lines } = groups.largest(|sum| sum.bytes.unwrap_or_default());

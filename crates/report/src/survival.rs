@@ -109,14 +109,12 @@ impl Survival {
         {
             if !points.is_empty() {
                 let share = share(survived as f64 / before.max(1) as f64);
-                writeln!(
-                    out,
-                    "<li>Of {name}, {share} of the bytes survived: {} of {} in {}.</li>",
+                out += &format!(
+                    "<li>Of {name}, {share} of the bytes survived: {} of {} in {}.</li>\n",
                     size(survived),
                     size(before),
                     counted(times, "collection", "collections")
-                )
-                .ok();
+                );
                 all.push((Line { class, unit: "%".into(), points, ..Line::default() }, name));
             }
         }

@@ -208,8 +208,8 @@ fn lane_of(
     data: &str,
 ) -> String {
     let mut out = String::new();
-    write!(out, "<figure class=\"lane\"{data}><figcaption><b>{}</b> <span>{}</span>", escaped(name), escaped(words))
-        .ok();
+    out +=
+        &format!("<figure class=\"lane\"{data}><figcaption><b>{}</b> <span>{}</span>", escaped(name), escaped(words));
     if !legend.is_empty() {
         out.push_str("<span class=\"legend\">");
         for (class, word) in legend {
@@ -218,11 +218,9 @@ fn lane_of(
         out.push_str("</span>");
     }
     let (top, bottom) = (escaped(top), escaped(bottom));
-    writeln!(
-        out,
-        "</figcaption><div class=\"plot\">{svg}<span class=\"high\">{top}</span><span class=\"low\">{bottom}</span></div></figure>"
-    )
-    .ok();
+    out += &format!(
+        "</figcaption><div class=\"plot\">{svg}<span class=\"high\">{top}</span><span class=\"low\">{bottom}</span></div></figure>\n"
+    );
     out
 }
 
@@ -406,16 +404,14 @@ impl Timeline<'_> {
         for (pause, class, of) in marks.values() {
             let (left, right) = (self.x(pause.start_ns), self.x(pause.start_ns.saturating_add(pause.duration_ns)));
             let height = (scale.part(pause.duration_ns) * HEIGHT).max(1.5);
-            write!(
-                svg,
+            svg += &format!(
                 "<rect class=\"mark {class}\" x=\"{left:.3}\" y=\"{:.2}\" width=\"{:.3}\" height=\"{height:.2}\"><title>{} at {} s: {}</title></rect>",
                 HEIGHT - height,
                 (right - left).max(0.001),
                 duration(pause.duration_ns),
                 moment(pause.start_ns),
                 escaped(of),
-            )
-            .ok();
+            );
         }
         svg.push_str("</svg>");
         let mut legend = legend.to_vec();

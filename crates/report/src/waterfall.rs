@@ -67,16 +67,14 @@ pub(crate) fn waterfalls<'r>(
         let Opened { asked, name, .. } = &request;
         let (from, to) = (asked.start_ns, asked.end_ns);
         let side = if asked.is_server { "" } else { " (client)" };
-        writeln!(
-            out,
+        out += &format!(
             "<details class=\"request\" data-from=\"{from}\" data-to=\"{to}\" data-route=\"{}\"><summary>{}{side} \
-             <span class=\"figure\">{}</span> at {} s</summary>",
+             <span class=\"figure\">{}</span> at {} s</summary>\n",
             if asked.is_server { escaped(name) } else { String::new() },
             escaped(name),
             duration(to.saturating_sub(from)),
             moment(from)
-        )
-        .ok();
+        );
         out += &bars(&request, parts, labels);
         out += &sums(place, asked, parts);
         out += &messages_of(place, asked, &messages);
@@ -137,23 +135,19 @@ fn bars(request: &Opened<'_>, parts: &[&Part], labels: &Labels) -> String {
         };
         // Shorter bars are drawn on top of longer ones.
         bars.sort_by_key(|(start, end, ..)| (start.saturating_sub(*end), *start));
-        write!(
-            out,
+        out += &format!(
             "<div><span>{}</span><svg viewBox=\"0 0 1000 14\" preserveAspectRatio=\"none\">",
             escaped(cut(&label, 60))
-        )
-        .ok();
+        );
         let x = |ns: i64| ns.saturating_sub(from).clamp(0, took) as f64 / took as f64 * 1000.0;
         for (start, end, class, title) in bars {
             let (left, right) = (x(start), x(end));
             let (top, height) = if class == "ot" { (11, 3) } else { (1, 10) };
-            write!(
-                out,
+            out += &format!(
                 "<rect class=\"{class}\" x=\"{left:.2}\" y=\"{top}\" width=\"{:.2}\" height=\"{height}\"><title>{}</title></rect>",
                 (right - left).max(0.8),
                 escaped(&title)
-            )
-            .ok();
+            );
         }
         out += "</svg></div>\n";
     }

@@ -108,14 +108,8 @@ impl Names {
             }
             Ok(())
         })?;
-        let mut types = TypeNames::default();
-        if let Ok(table) = recording.table(TypeNames::TABLE) {
-            let columns = TypeNames::columns(TypeNames::TABLE).iter().copied();
-            for batch in table.scan().columns(columns).batches()? {
-                types.add(TypeNames::TABLE, &batch?)?;
-            }
-        }
-        Ok(Names { sites, frames, others, types, unnamed: Unnamed::read(recording)? })
+        let (types, unnamed) = (TypeNames::read(recording)?, Unnamed::read(recording)?);
+        Ok(Names { sites, frames, others, types, unnamed })
     }
 
     fn name(&self, frame: u32) -> Option<&String> {

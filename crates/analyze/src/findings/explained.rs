@@ -44,14 +44,11 @@ pub fn process_names(recording: &Recording<'_>, findings: &[Finding]) -> Result<
     // 0 stands for the recording, and is the idle process of Windows.
     let ids: BTreeSet<u64> = findings.iter().map(|finding| finding.process_id).filter(|id| *id > 0).collect();
     let mut names = BTreeMap::new();
-    if recording.has::<Process<'_>>() {
-        recording.each::<Process<'_>>(|row| {
-            if !row.name.is_empty() && ids.contains(&row.process_id) {
-                names.insert(row.process_id, row.name.to_owned());
-            }
-            Ok(())
-        })?;
-    }
+    recording.each_recorded::<Process<'_>>(|row| {
+        if !row.name.is_empty() && ids.contains(&row.process_id) {
+            names.insert(row.process_id, row.name.to_owned());
+        }
+    })?;
     Ok(names)
 }
 

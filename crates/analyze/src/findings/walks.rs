@@ -59,22 +59,20 @@ pub(super) fn judge_walks(recording: &Recording<'_>, found: &mut Vec<Finding>) -
     }
     let mut generations: BTreeMap<u32, Option<u8>> = BTreeMap::new();
     let walks = heap::snapshots(recording)?;
-    recording.each::<Collection<'_>>(|row| {
+    recording.each_recorded::<Collection<'_>>(|row| {
         if walks.iter().any(|walk| walk.gc_id == row.gc_id) {
             generations.insert(row.gc_id, row.generation);
         }
-        Ok(())
     })?;
     // The collection of an ordinary heap dump is a full one, behind which hardly any object is young.
     let Some(walk) = walks.iter().rfind(|walk| generations.get(&walk.gc_id) != Some(&Some(2))) else { return Ok(()) };
     let is_its = |finding: &&mut Finding| is_open(finding) && [0, walk.process_id].contains(&finding.process_id);
     let Some(finding) = found.iter_mut().find(is_its) else { return Ok(()) };
     let mut bounds: Vec<(u64, u64, u8)> = Vec::new();
-    recording.each::<Bound<'_>>(|row| {
+    recording.each_recorded::<Bound<'_>>(|row| {
         if row.gc_id == walk.gc_id && row.phase == "end" {
             bounds.push((row.range_start, row.range_start.saturating_add(row.range_length), row.generation));
         }
-        Ok(())
     })?;
     bounds.sort_unstable();
     let graph = match heap::read(recording, walk, MEMORY) {

@@ -11,7 +11,7 @@ row!(struct Type of r#type { process_id, type_id, name, element_type });
 
 /// Names of types.
 #[derive(Debug, Default)]
-pub(crate) struct TypeNames {
+pub struct TypeNames {
     /// By process and id.
     names: Map<(u64, u64), Box<str>>,
     bytes: usize,
@@ -39,13 +39,22 @@ impl TypeNames {
         if table != TypeNames::TABLE {
             return Ok(());
         }
-        for row in rows_of::<Type<'_>>(batch)? {
-            if row.element_type != 0 && self.values.len() < MOST_TYPES {
-                self.values.insert((row.process_id, row.type_id), is_value(row.element_type));
-            }
-            self.also(row.process_id, row.type_id, row.name);
-        }
+        rows_of::<Type<'_>>(batch)?.for_each(|row| self.row(&row));
         Ok(())
+    }
+
+    fn row(&mut self, row: &Type<'_>) {
+        if row.element_type != 0 && self.values.len() < MOST_TYPES {
+            self.values.insert((row.process_id, row.type_id), is_value(row.element_type));
+        }
+        self.also(row.process_id, row.type_id, row.name);
+    }
+
+    /// Those of a recording.
+    pub fn read(recording: &Recording<'_>) -> Result<TypeNames> {
+        let mut names = TypeNames::default();
+        recording.each_recorded::<Type<'_>>(|row| names.row(&row))?;
+        Ok(names)
     }
 
     /// A name of a type; an empty one says nothing.
@@ -70,7 +79,7 @@ impl TypeNames {
     }
 
     /// The name of a type.
-    pub(crate) fn name(&self, process_id: u64, type_id: u64) -> Option<&str> {
+    pub fn name(&self, process_id: u64, type_id: u64) -> Option<&str> {
         self.names.get(&(process_id, type_id)).map(|name| &**name)
     }
 }

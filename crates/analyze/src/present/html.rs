@@ -11,11 +11,9 @@ impl Table {
     pub fn html(&self, label: &str) -> String {
         let mut out = String::new();
         let (id, label) = (&self.id, escaped(label));
-        write!(
-            out,
+        out += &format!(
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table id=\"{id}\"><thead><tr>"
-        )
-        .ok();
+        );
         for (column, name) in self.seen() {
             let class = if column.is_number { " class=\"n\"" } else { "" };
             let (meaning, name) = (escaped(column.meaning), escaped(name));

@@ -27,10 +27,7 @@ row! {
 /// The rank of the samples that count in a recording; `None` when none of its samples stands for bytes.
 pub fn best(recording: &Recording<'_>) -> Result<Option<u8>> {
     let mut best: Option<u8> = None;
-    each_row::<Source<'_>>(recording, 0, |row| {
-        best = best.into_iter().chain(rank(row.source)).min();
-        Ok(())
-    })?;
+    recording.each_recorded::<Source<'_>>(|row| best = best.into_iter().chain(rank(row.source)).min())?;
     Ok(best)
 }
 

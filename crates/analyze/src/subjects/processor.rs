@@ -98,12 +98,7 @@ impl Processor {
     /// Reads how far apart the samples are.
     pub(crate) fn of(recording: &Recording<'_>) -> Result<Processor> {
         let mut asked_ns = 0;
-        if recording.has::<Trace<'_>>() {
-            each_row::<Trace<'_>>(recording, 0, |row| {
-                asked_ns = row.sampling_ns;
-                Ok(())
-            })?;
-        }
+        recording.each_recorded::<Trace<'_>>(|row| asked_ns = row.sampling_ns)?;
         if asked_ns == 0 {
             return Ok(Processor::default());
         }
