@@ -2,7 +2,9 @@
 
 use std::io::{Read as _, Write as _};
 
-use tracequet::analyze::check::{Against, Baseline, Finding, LabelTest, Since, Verdict, check, follow, steps};
+use tracequet::analyze::check::{
+    Against, Baseline, Finding, LabelTest, Since, Verdict, check, follow, latest, runs, steps,
+};
 use tracequet::analyze::kept::Kept;
 use tracequet::analyze::rules;
 use tracequet::report::{TABLES, page_of};
@@ -10,7 +12,7 @@ use tracequet::report::{TABLES, page_of};
 use super::check_history::Shown;
 use super::check_report::{self, Checked, MAX_MARKDOWN};
 use super::prelude::*;
-use super::stats::Source;
+use super::stats::open;
 use super::terminal::ColorArg;
 use super::text::clean;
 
@@ -113,14 +115,8 @@ fn since(text: &str) -> Result<Since, String> {
     if let Some(days) = text.strip_suffix('d').and_then(|days| days.parse().ok()) {
         return Ok(Since::Days(days));
     }
-    let is_digits = |part: Option<&str>| part.is_some_and(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
-    let is_date = is_digits(text.get(..4))
-        && text.get(4..5) == Some("-")
-        && is_digits(text.get(5..7))
-        && text.get(7..8) == Some("-")
-        && is_digits(text.get(8..10))
-        && text.get(10..11).is_none_or(|next| next == "T");
-    if is_date {
+    let fits = |(byte, form): (u8, u8)| if form == b'0' { byte.is_ascii_digit() } else { byte == form };
+    if text.len() >= 10 && text.bytes().zip(*b"0000-00-00T").all(fits) {
         Ok(Since::Moment(text.to_owned()))
     } else {
         Err("expected days (14d), a date (2026-11-22) or a label (commit=1a2b3c)".into())
@@ -154,25 +150,26 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
         return history(args, args.history.as_ref().and_then(Option::as_ref));
     };
     let rules = rules::read(&path.to_string_lossy(), &read_rules(path)?)?;
-    let source = match args.report {
-        Some(_) => Source::open_with(&args.input, &TABLES)?,
-        None => Source::open(&args.input)?,
+    let of_page = if args.report.is_some() { &TABLES[..] } else { &[] };
+    let dataset = &open(&args.input, of_page, &AskedArgs::default())?.dataset;
+    let mut new = match &args.new {
+        Some(labels) => runs(dataset, &labels.0, None)?,
+        None => runs(dataset, &[], Some(&latest(dataset)))?,
     };
-    let mut new = if let Some(labels) = &args.new { source.labelled(&labels.0)? } else { source.latest()? };
     let (mut base, notes) = match &args.baseline {
-        Some(labels) => args.limits.wanted().read(source.dataset(), &labels.0, &new)?,
+        Some(labels) => args.limits.wanted().read(dataset, &labels.0, &new)?,
         None => Default::default(),
     };
     for note in notes {
         print_note(&format!("tracequet: {}\n", clean(&note)))?;
     }
-    let begins = |labels: &Labels| Baseline::is_begun_by(source.dataset(), &labels.0, &new);
+    let begins = |labels: &Labels| Baseline::is_begun_by(dataset, &labels.0, &new);
     let is_first = args.pass_first && args.baseline.as_ref().is_some_and(begins);
     if is_first {
         print_note("tracequet: these are the first recordings of the baseline: later ones are compared with them\n")?;
     }
     for runs in [&mut new, &mut base] {
-        follow(source.dataset(), &rules, runs)?;
+        follow(dataset, &rules, runs)?;
     }
     let findings = check(&rules, &new, &Against { base: &base, by: args.limits.by.as_deref(), is_first })?;
     let checked = Checked { findings, new: new.len(), base: base.len() };
@@ -187,7 +184,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
     }
     if let Some(path) = &args.report {
         let verdict = checked.document().text(PAGE_WIDTH.into());
-        let html = page_of(source.dataset(), &args.input, None, &verdict, Kept::default())?;
+        let html = page_of(dataset, &args.input, None, &verdict, Kept::default())?;
         std::fs::write(path, html).map_err(Error::io(path))?;
     }
     if let Some(path) = std::env::var_os("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()).map(PathBuf::from) {
@@ -198,8 +195,8 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Outcome> {
 
 /// Shows where the metrics of runs with these labels stepped. Exit code 2 when one of them could not be read.
 fn history(args: &CheckArgs, labels: Option<&Labels>) -> anyhow::Result<Outcome> {
-    let source = Source::open(&args.input)?;
-    let runs = source.labelled(labels.map_or(&[], Labels::tests))?;
+    let opened = open(&args.input, &[], &AskedArgs::default())?;
+    let runs = runs(&opened.dataset, labels.map_or(&[], Labels::tests), None)?;
     let history = steps(&runs, args.limits.by.as_deref())?;
     let outcome = Outcome::with_losses(runs.iter().any(|run| run.is_failed));
     args.format.print_colored(&Shown { history, is_by: args.limits.by.is_some() }, args.color, outcome)

@@ -182,14 +182,12 @@ pub fn junit(findings: &[Finding]) -> String {
     let failed = |f: &&Finding| f.verdict == Verdict::Failed && !f.is_warning;
     let undecided = |f: &&Finding| f.verdict == Verdict::Undecided;
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    writeln!(
-        out,
-        "<testsuite name=\"tracequet\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">",
+    out += &format!(
+        "<testsuite name=\"tracequet\" tests=\"{}\" failures=\"{}\" skipped=\"{}\">\n",
         findings.len(),
         findings.iter().filter(failed).count(),
         findings.iter().filter(undecided).count(),
-    )
-    .ok();
+    );
     for f in findings {
         let what = sentence(f);
         write!(out, "  <testcase classname=\"{}\" name=\"{}\">", xml(&f.metric), xml(&f.rule)).ok();

@@ -14,7 +14,7 @@ use super::text::clean;
 /// Opens a side: a recording, a dataset, a directory of recordings, or a pattern. `others` are tables that are needed
 /// beside those that are compared.
 pub fn open(input: &Path, others: &[&'static str], own: &OwnArgs) -> anyhow::Result<Opened> {
-    let opened = opened::open_all(input, &[&tables(), others].concat(), own.patterns())?;
+    let opened = opened::open_all(input, &[&tables(), others].concat(), own)?;
     if !opened.is_converted() {
         note_damaged(&opened.dataset, input)?;
     }

@@ -174,7 +174,7 @@ pub fn output(args: OutputArgs) -> Result<Convert, Error> {
         .cohorts(args.cohorts)
         .lifetimes(args.lifetimes)
         .symbols(args.symbols)
-        .own(args.own.into())
+        .own(args.own.patterns())
         .strict(args.strict))
 }
 

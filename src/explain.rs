@@ -35,12 +35,13 @@ pub struct ExplainArgs {
     pub asked: AskedArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum FailOn {
-    /// What is worth a look, and warnings
-    Info,
-    /// Warnings
-    Warning,
+choices! {
+    pub enum FailOn for Verdict {
+        /// What is worth a look, and warnings
+        Info,
+        /// Warnings
+        Warning,
+    }
 }
 
 /// Prints the findings. Exit code 3 when --fail-on asks for it, else 2 when the recording has losses.
@@ -54,11 +55,7 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<Outcome> {
     let input = |trace_id: &str| opened.argument(&args.input, trace_id);
     let mut answer = Explanation::of(&opened.dataset, args.asked.trace(), &args.asked.which.process, &input)?;
     answer.everything = args.all;
-    let least = args.fail_on.map(|fail_on| match fail_on {
-        FailOn::Info => Verdict::Info,
-        FailOn::Warning => Verdict::Warning,
-    });
-    let fails = least.is_some_and(|least| answer.has(least));
+    let fails = args.fail_on.is_some_and(|least| answer.has(least.into()));
     let outcome = if fails { Outcome::RuleBroken } else { Outcome::with_losses(opened.losses) };
     args.format.print(&answer, outcome)
 }

@@ -173,7 +173,7 @@ pub fn run(args: &ExportArgs) -> anyhow::Result<Outcome> {
     let Some(path) = &args.output else {
         let mut out = BufWriter::new(std::io::stdout().lock());
         let written = write(&mut out).and_then(|()| out.flush());
-        return outcome.printed(written.map_err(|e| super::failure::Output::new("standard output", e).into()));
+        return outcome.printed(written.context(super::failure::Output("standard output")));
     };
     let mut out = BufWriter::new(create_output(path, args.overwrite)?);
     let written = write(&mut out).and_then(|()| out.flush());

@@ -12,33 +12,18 @@ use super::text::clean;
 
 /// Standard output or standard error could not be written.
 #[derive(Debug)]
-pub struct Output {
-    stream: &'static str,
-    source: std::io::Error,
-}
-
-impl Output {
-    /// A failure to write `stream`.
-    pub fn new(stream: &'static str, source: std::io::Error) -> Output {
-        Output { stream, source }
-    }
-}
+pub struct Output(pub &'static str);
 
 impl std::fmt::Display for Output {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.stream)
-    }
-}
-
-impl std::error::Error for Output {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.source)
+        f.write_str(self.0)
     }
 }
 
 /// Whether the reader of our output has gone: it has what it wanted.
 pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<Output>().is_some_and(|output| output.source.kind() == ErrorKind::BrokenPipe)
+    let is_closed = |error: &std::io::Error| error.kind() == ErrorKind::BrokenPipe;
+    error.is::<Output>() && error.downcast_ref().is_some_and(is_closed)
 }
 
 /// Prints an error. A closed standard error is ignored.

@@ -269,12 +269,7 @@ fn change_answer(rows: &[ChangeRow], args: &LifetimesArgs) -> Lifetimes {
         ("died_old_bytes", "died gen2+"),
         ("alive_bytes", "alive"),
     ];
-    let of_now = [
-        ("allocated_bytes", "now allocated"),
-        ("survived_first_bytes", "survived"),
-        ("died_old_bytes", "died gen2+"),
-        ("alive_bytes", "alive"),
-    ];
+    let of_now = of_base.map(|(key, head)| (key, if head == "allocated" { "now allocated" } else { head }));
     let columns = [columns_of(1, &of_base), columns_of(2, &of_now)].concat();
     let cells = |row: &ChangeRow| [cells_of(&row.base), cells_of(&row.now)].concat();
     Lifetimes { head: vec![head.into()], table: table(&columns, rows, args, |row| &row.group, cells) }

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use tracequet::analyze::kept::Kept;
 use tracequet::dataset::read::Dataset;
-use tracequet::facts::code::own::OwnCode;
 use tracequet::trace::source::store::{is_address, shown};
 use tracequet::{Convert, DatasetLayout, LIFETIMES, Progress, StoredDataset, TemporaryDataset, expand};
 
@@ -77,15 +76,19 @@ fn open_as(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<Op
 
 /// Opens one recording or several: of a directory without a dataset those in it and below, of a pattern those that it
 /// names.
-pub fn open_all(input: &Path, tables: &[&str], own: OwnCode) -> anyhow::Result<Opened> {
+pub fn open_all(input: &Path, tables: &[&str], own: &OwnArgs) -> anyhow::Result<Opened> {
     let is_dataset = input.is_dir() && input.join("manifest.json").exists();
     if is_dataset || is_address(input) {
-        let asked = AskedArgs { own: OwnArgs { own: own.own, not_own: own.not_own }, ..AskedArgs::default() };
+        let asked = AskedArgs { own: own.clone(), ..AskedArgs::default() };
         return open(input, tables, &asked, asked.request());
     }
     let found = expand(&[input.to_owned()], Path::new(""))?;
     let layout = if found.several { DatasetLayout::Hive } else { DatasetLayout::default() };
-    converted(input, tables, Convert::default().own(own).lifetimes(LIFETIMES).inputs(found.inputs).layout(layout))
+    converted(
+        input,
+        tables,
+        Convert::default().own(own.patterns()).lifetimes(LIFETIMES).inputs(found.inputs).layout(layout),
+    )
 }
 
 /// Converts the recordings of a request into a temporary dataset. `input` is how they are shown.

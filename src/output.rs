@@ -79,13 +79,13 @@ pub fn create_output(path: &Path, overwrite: bool) -> anyhow::Result<File> {
 /// Writes a result to standard output, whole.
 pub fn print_result(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    write_all(&mut out, text).map_err(|e| failure::Output::new("standard output", e).into())
+    write_all(&mut out, text).context(failure::Output("standard output"))
 }
 
 /// Writes something about a result to standard error.
 pub fn print_note(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stderr().lock();
-    write_all(&mut out, text).map_err(|e| failure::Output::new("standard error", e).into())
+    write_all(&mut out, text).context(failure::Output("standard error"))
 }
 
 fn write_all(out: &mut impl Write, text: &str) -> std::io::Result<()> {

@@ -19,14 +19,8 @@ pub struct OwnArgs {
     pub not_own: Vec<String>,
 }
 
-impl From<OwnArgs> for OwnCode {
-    fn from(args: OwnArgs) -> OwnCode {
-        OwnCode { own: args.own, not_own: args.not_own }
-    }
-}
-
 impl OwnArgs {
-    /// The patterns, of arguments that are used on.
+    /// The patterns.
     pub fn patterns(&self) -> OwnCode {
         OwnCode { own: self.own.clone(), not_own: self.not_own.clone() }
     }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use tracequet::analyze::check::{FINGERPRINT_TABLES, LabelTest, Run, latest, runs};
+use tracequet::analyze::check::{FINGERPRINT_TABLES, Run, latest, runs};
 use tracequet::analyze::findings::{self, INFO, WARNING};
-use tracequet::analyze::metrics::{Missing, Names, Owner, TABLE, definition_of, tables};
+use tracequet::analyze::metrics::{Missing, Names, Owner, TABLE, definition_of, tables as metric_tables};
 use tracequet::analyze::samples::median;
 
 use super::opened::{self, Opened};
@@ -23,11 +23,6 @@ Examples:
   tracequet stats lake --latest
   tracequet stats lake --format json | jq '.[] | {trace_id, labels}'
   tracequet stats lake --latest --bencher scenario > results.json";
-
-/// The tables that figures, and what makes runs comparable, are read from.
-fn needed() -> Vec<&'static str> {
-    std::iter::once(TABLE).chain(FINGERPRINT_TABLES).collect()
-}
 
 #[derive(Debug, Args)]
 pub struct StatsArgs {
@@ -48,14 +43,15 @@ pub struct StatsArgs {
 
 /// Prints the figures. Exit code 2 when a recording has losses.
 pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
-    let source = Source::open_asked(&args.input, &[], &args.asked)?;
-    let mut runs = if args.latest { source.latest()? } else { source.labelled(&[])? };
+    let opened = open(&args.input, &[], &args.asked)?;
+    let keys = args.latest.then(|| latest(&opened.dataset));
+    let mut runs = runs(&opened.dataset, &[], keys.as_deref())?;
     if let Some(key) = args.asked.trace() {
         // One that is not there is an error.
-        source.dataset().recording(Some(key))?;
+        opened.dataset.recording(Some(key))?;
         runs.retain(|run| run.trace_id == key);
     }
-    note_missing_metrics(&source.0)?;
+    note_missing_metrics(&opened)?;
     let outcome = Outcome::with_losses(runs.iter().any(|run| run.has_losses));
     match &args.bencher {
         Some(label) => outcome.printed(print_result(&format!("{:#}\n", bencher(&runs, label)))),
@@ -63,50 +59,21 @@ pub fn run(args: &StatsArgs) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Where runs come from: a dataset, or a recording that is converted for it.
-pub struct Source(Opened);
-
-impl Source {
-    /// Opens the dataset, or converts the recording.
-    pub fn open(input: &Path) -> anyhow::Result<Source> {
-        Source::open_with(input, &[])
+/// Opens the dataset that is asked about, or converts what runs of the recording are made of, and more tables.
+pub fn open(input: &Path, more: &[&str], asked: &AskedArgs) -> anyhow::Result<Opened> {
+    let needed = || std::iter::once(TABLE).chain(FINGERPRINT_TABLES);
+    let more = more.iter().copied().filter(|name| !needed().any(|known| known == *name));
+    let tables: Vec<&str> = needed().chain(more).collect();
+    // Sampled objects are followed, because the scores of rules are among the metrics.
+    let request = asked.request().lifetimes(tracequet::LIFETIMES);
+    let opened = opened::open(input, &tables, asked, request)?;
+    if !opened.is_converted() {
+        note_damaged(&opened.dataset, input)?;
     }
-
-    /// Opens the dataset, or converts the recording with more tables.
-    pub fn open_with(input: &Path, more: &[&str]) -> anyhow::Result<Source> {
-        Source::open_asked(input, more, &AskedArgs::default())
+    if let Some(stored) = &opened.stored {
+        stored.copy_tables_without(TABLE, &metric_tables()?)?;
     }
-
-    /// Opens what is asked about of the dataset or the recording.
-    fn open_asked(input: &Path, more: &[&str], asked: &AskedArgs) -> anyhow::Result<Source> {
-        let mut needed = needed();
-        needed.extend(more.iter().filter(|name| **name != TABLE && !FINGERPRINT_TABLES.contains(name)));
-        // Sampled objects are followed, because the scores of rules are among the metrics.
-        let request = asked.request().lifetimes(tracequet::LIFETIMES);
-        let opened = opened::open(input, &needed, asked, request)?;
-        if !opened.is_converted() {
-            note_damaged(&opened.dataset, input)?;
-        }
-        if let Some(stored) = &opened.stored {
-            stored.copy_tables_without(TABLE, &tables()?)?;
-        }
-        Ok(Source(opened))
-    }
-
-    /// The dataset.
-    pub fn dataset(&self) -> &tracequet::dataset::read::Dataset {
-        &self.0.dataset
-    }
-
-    /// The runs with these labels.
-    pub fn labelled(&self, labels: &[LabelTest]) -> anyhow::Result<Vec<Run>> {
-        Ok(runs(&self.0.dataset, labels, None)?)
-    }
-
-    /// The newest run, and those with the same labels.
-    pub fn latest(&self) -> anyhow::Result<Vec<Run>> {
-        Ok(runs(&self.0.dataset, &[], Some(&latest(&self.0.dataset)))?)
-    }
+    Ok(opened)
 }
 
 /// Says of which tables there are no metrics, where the metrics were left out and the tables, too.
@@ -116,7 +83,7 @@ pub fn note_missing_metrics(opened: &Opened) -> anyhow::Result<()> {
     if has(TABLE) || dataset.recordings().is_empty() {
         return Ok(());
     }
-    let missing: Vec<&str> = tables()?.into_iter().filter(|name| !has(name)).collect();
+    let missing: Vec<&str> = metric_tables()?.into_iter().filter(|name| !has(name)).collect();
     if missing.is_empty() {
         return Ok(());
     }
