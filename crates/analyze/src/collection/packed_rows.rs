@@ -68,8 +68,9 @@ pub(super) struct PackedRows {
     last: Last,
     /// Of the last range.
     kind: Option<RangeKind>,
-    /// How many there are, those whose bytes were taken included.
+    /// How many there are, those whose bytes were taken included; and how many of them are kinds.
     count: u64,
+    kinds: u64,
 }
 
 impl PackedRows {
@@ -81,6 +82,11 @@ impl PackedRows {
     /// How many there are, those whose bytes were taken included.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// How many of them are kinds of ranges.
+    pub fn kinds(&self) -> u64 {
+        self.kinds
     }
 
     /// Takes out the bytes. What is added later continues them.
@@ -99,6 +105,7 @@ impl PackedRows {
         if self.kind != Some(kind) {
             self.kind = Some(kind);
             self.count += 1;
+            self.kinds += 1;
             self.bytes.extend([KIND | u8::from(kind.is_moved) << 2, byte(kind.before), byte(kind.after)]);
         }
         let Range { start, new_start, length, clamped } = *range;

@@ -18,6 +18,9 @@ const MAX_IN_MEMORY: u64 = 4 << 20;
 /// Memory of a range or a bound of the collection that comes back: as it is, and as it is followed along.
 const ROW_STORED: u64 = 2 * size_of::<Range>() as u64;
 
+/// Memory of a kind of ranges, in a list that doubles when it grows.
+const KIND_STORED: u64 = 2 * size_of::<(RangeKind, usize)>() as u64;
+
 /// Memory of a collection.
 pub(super) const COLLECTION_STORED: u64 = 512;
 
@@ -45,6 +48,15 @@ struct Stored {
     packed: PackedRows,
     /// Bytes of the file that are its: the first, and how many.
     written: Vec<(u64, u64)>,
+}
+
+impl Stored {
+    /// Memory of all its rows.
+    fn memory(&self) -> u64 {
+        let kinds = self.packed.kinds();
+        let rows = self.packed.count().saturating_sub(kinds);
+        rows.saturating_mul(ROW_STORED).saturating_add(kinds.saturating_mul(KIND_STORED))
+    }
 }
 
 /// A range in a table, as it is listed there.
@@ -244,7 +256,7 @@ impl SpilledCollections {
         self.check()?;
         let (mut unpacked, mut whole) = (Unpacked::default(), Collection::default());
         for stored in self.collections.values() {
-            let is_allowed = self.allowance.allows(stored.packed.count().saturating_mul(ROW_STORED));
+            let is_allowed = self.allowance.allows(stored.memory());
             if is_allowed {
                 whole.ranges.clear();
                 whole.ranges.reserve_exact(usize::try_from(stored.ranges).unwrap_or_default());
