@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::chunk::{Chunk, HEAD};
 #[cfg(feature = "maps")]
 use super::map::Map;
 #[cfg(not(feature = "maps"))]
 use super::positioned::Map;
 use super::shrunk::Noticed;
-use super::{Chunk, HEAD};
 use crate::error::{Error, Result};
 
 /// A file of which every byte can be addressed: mapped, or read by position in a build without maps. Its length is taken

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Chunk;
+use super::chunk::Chunk;
 
 /// An empty file has nothing to map.
 pub struct Map(Option<memmap2::Mmap>);

@@ -4,6 +4,7 @@
 //! stream own their bytes. The caller says by [`Source::release`] how far it is done, and the map lets those pages go,
 //! so that resident memory does not grow with the file.
 
+mod chunk;
 #[cfg(feature = "live")]
 pub mod diagnostics;
 #[cfg(all(windows, feature = "etw"))]
@@ -31,6 +32,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::Arc;
 use std::time::Duration;
 
+use chunk::read_up_to;
+pub use chunk::{Chunk, HEAD};
 use file::Opened;
 pub use file::{A_DATASET, FileIdentity, MappedFile, identifying, is_dataset};
 pub use recording_path::RecordingPath;
@@ -40,40 +43,6 @@ use spooled::{Unpacked, free_space, spool_limit, too_large};
 
 /// The largest frame that is read from a stream in one piece. Writers use at most 16 MiB (the 24-bit size of V6).
 pub const MAX_CHUNK: usize = 64 << 20;
-
-/// The first bytes that identify the format of a recording.
-pub const HEAD: usize = 128;
-
-/// Bytes of one frame, borrowed from a map or owned.
-#[derive(Debug)]
-pub enum Chunk<'a> {
-    /// Part of a mapped file.
-    Borrowed(&'a [u8]),
-    /// Read from a stream.
-    Owned(Vec<u8>),
-}
-
-impl Chunk<'_> {
-    /// Keeps the first `len` bytes.
-    pub fn truncate(&mut self, len: usize) {
-        match self {
-            Chunk::Borrowed(bytes) => *bytes = bytes.get(..len).unwrap_or(bytes),
-            Chunk::Owned(bytes) => bytes.truncate(len),
-        }
-    }
-}
-
-impl std::ops::Deref for Chunk<'_> {
-    type Target = [u8];
-
-    #[inline]
-    fn deref(&self) -> &[u8] {
-        match self {
-            Chunk::Borrowed(bytes) => bytes,
-            Chunk::Owned(bytes) => bytes,
-        }
-    }
-}
 
 /// An opened input. It outlives the [`Source`] that reads it, so that frames can borrow from it.
 pub enum Input {
@@ -299,19 +268,6 @@ impl Read for Failing {
     fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
         self.0.take().map_or(Ok(0), Err)
     }
-}
-
-fn read_up_to(reader: &mut impl Read, buffer: &mut [u8]) -> std::io::Result<usize> {
-    let mut have = 0;
-    while let Some(rest) = buffer.get_mut(have..).filter(|rest| !rest.is_empty()) {
-        match reader.read(rest) {
-            Ok(0) => break,
-            Ok(n) => have += n,
-            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(have)
 }
 
 /// Consecutive chunks of one [`Input`].

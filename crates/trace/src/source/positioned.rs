@@ -5,7 +5,7 @@ use std::io::{Error, ErrorKind, Seek, SeekFrom};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::{Chunk, read_up_to};
+use super::chunk::{Chunk, read_up_to};
 
 /// Smaller parts are read together with this many bytes behind them: many are near the one before.
 const WINDOW: usize = 16 << 10;
