@@ -37,7 +37,7 @@ pub struct ExplainArgs {
 
 choices! {
     pub enum FailOn for Verdict {
-        /// What is worth a look, and warnings
+        /// Findings worth a look, and warnings
         Info,
         /// Warnings
         Warning,

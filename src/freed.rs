@@ -34,7 +34,7 @@ pub fn share() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn share() {}
 
-/// Bytes of a recording after which what is kept is handed to the system.
+/// Bytes of a recording after which freed memory is handed to the system.
 const STEP: u64 = 128 << 20;
 
 /// The steps that were read of each recording, by its place among the inputs.
@@ -42,8 +42,8 @@ const STEP: u64 = 128 << 20;
 pub struct Steps(HashMap<usize, u64>);
 
 impl Steps {
-    /// This much of a recording was read. With each step what is free between pieces in use is handed to the system: of a long recording that
-    /// becomes as much as all that is in use.
+    /// Notes that a recording was read up to a position, and hands freed memory to the system after each step. Between the pieces in use it grows
+    /// with the length of a recording.
     pub fn read(&mut self, input: usize, position: u64) {
         let steps = position / STEP;
         if steps > 0 && self.0.insert(input, steps) != Some(steps) {
@@ -52,7 +52,7 @@ impl Steps {
     }
 }
 
-/// Hands what is kept to the system: of a program that does nothing for minutes now, or that reads a long recording.
+/// Hands freed memory to the system, which the allocator keeps: for a program that does nothing for minutes now, or that reads a long recording.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "a function of the allocator")]
 pub fn give_back() {

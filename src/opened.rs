@@ -21,7 +21,7 @@ pub struct Opened {
     pub losses: bool,
     /// The copy of what lies in an object store.
     pub stored: Option<StoredDataset>,
-    /// What was asked to be kept, when a recording was converted: the dataset has no tables of it then.
+    /// Rows that the conversion of a recording kept as the request asks: the dataset has no tables of them then.
     pub kept: Kept,
     /// The temporary dataset of a conversion, removed with this.
     converted: Option<TemporaryDataset>,
@@ -58,18 +58,16 @@ pub fn open(input: &Path, tables: &[&str], asked: &AskedArgs, request: Convert) 
     Ok(opened)
 }
 
+fn of_dataset(dataset: Dataset, stored: Option<StoredDataset>) -> Opened {
+    Opened { dataset, losses: false, stored, kept: Kept::default(), converted: None }
+}
+
 fn open_as(input: &Path, tables: &[&str], request: Convert) -> anyhow::Result<Opened> {
     if input.is_dir() {
-        return Ok(Opened {
-            dataset: Dataset::open(input)?,
-            losses: false,
-            stored: None,
-            kept: Kept::default(),
-            converted: None,
-        });
+        return Ok(of_dataset(Dataset::open(input)?, None));
     }
     if let Some(OpenDataset { dataset, stored }) = stored::dataset(input, tables)? {
-        return Ok(Opened { dataset, losses: false, stored, kept: Kept::default(), converted: None });
+        return Ok(of_dataset(dataset, stored));
     }
     converted(input, tables, request.inputs([input]))
 }

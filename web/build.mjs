@@ -11,7 +11,7 @@ const hash = (text) => `'sha256-${createHash('sha256').update(text).digest('base
 // A third smaller than gzip makes it. Instructions are not aligned (pb), and what one means depends on more of the byte before it (lc).
 const packed = execFileSync('xz', ['--format=lzma', '--lzma1=preset=9e,dict=32MiB,lc=4,pb=0,nice=273', '--threads=1', '--stdout', program], { maxBuffer: 1 << 28 });
 const small = gzipSync(fs.readFileSync(unpack), { level: 9 });
-// The program runs over it before it is asked: small, and its page has most sections.
+// The small recording that worker.js runs the program over first. Its page has most sections.
 const recordingName = 'finalizers.nettrace.zst';
 const recording = fs.readFileSync(new URL(`../samples/habits/${recordingName}`, import.meta.url));
 /** Bytes as text: each four as five digits of base 85, from `#` on, without `<`. A fifteenth smaller than base64. */

@@ -17,7 +17,7 @@ const size = (/** @type {number} */ bytes) => (bytes < 1e6 ? `${Math.ceil(bytes 
 
 const worker = URL.createObjectURL(new Blob([element('worker').textContent || ''], { type: 'text/javascript' }));
 
-/** Unpacks and compiles the program once, and runs it over a small recording: the page takes recordings meanwhile. */
+/** The worker that unpacks and compiles the program, and runs it over a small recording. The page takes recordings meanwhile. */
 const first = new Worker(worker);
 const program = new Promise((done, fail) => {
   first.onmessage = ({ data }) => {

@@ -8,8 +8,8 @@ onmessage = ({ data }) => {
 };
 
 /**
- * Runs the program over a small recording, for nothing but what it leaves behind: a browser compiles a function when it is called first, and
- * keeps it for all workers that run the same module.
+ * Runs the program over a small recording; the page does not use the outcome. A browser compiles a function when it is called first, and keeps
+ * the code for all workers that run the same module.
  */
 function warm(module, { recording, name }) {
   run({ module, files: [new File([bytesOf(recording)], name)], args: ['report', name] });

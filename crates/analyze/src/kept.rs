@@ -1,4 +1,4 @@
-//! What a conversion keeps of a recording for an answer, in place of the tables with most rows.
+//! Rows that a conversion keeps for an answer, in place of the tables with most rows.
 
 use crate::collection::SpilledCollections;
 use crate::heap::KeptWalk;

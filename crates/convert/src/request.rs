@@ -139,7 +139,7 @@ impl Convert {
         Convert { labels: labels.into_iter().collect(), ..self }
     }
 
-    /// What is kept for the caller.
+    /// The request to keep some of the recording for the caller.
     pub fn kept(&self) -> Option<&Keep> {
         self.keep.as_ref()
     }

@@ -33,7 +33,7 @@ pub fn cohorts(recording: &Recording<'_>, each: impl FnMut(&[CohortRow])) -> Res
     collections.whole(recording)
 }
 
-/// The same of collections that are kept.
+/// Calls `each` with the cohorts of collections that are kept, as [`cohorts`] does with those of a recording.
 #[doc(hidden)]
 pub fn cohorts_of(collections: &mut SpilledCollections, each: impl FnMut(&[CohortRow])) -> Result<()> {
     follow(collections, each)?.map_or(Ok(()), |gc_id| {

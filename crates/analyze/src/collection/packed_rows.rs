@@ -66,10 +66,11 @@ fn generation(byte: u8) -> Option<u8> {
 pub(super) struct PackedRows {
     bytes: Vec<u8>,
     last: Last,
-    /// Of the last range.
+    /// The kind of the last range.
     kind: Option<RangeKind>,
-    /// How many there are, those whose bytes were taken included; and how many of them are kinds.
+    /// The number of rows, with those whose bytes were taken.
     count: u64,
+    /// The number of rows that are kinds of ranges.
     kinds: u64,
 }
 
@@ -79,12 +80,12 @@ impl PackedRows {
         &self.bytes
     }
 
-    /// How many there are, those whose bytes were taken included.
+    /// The number of rows, with those whose bytes were taken.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// How many of them are kinds of ranges.
+    /// The number of rows that are kinds of ranges.
     pub fn kinds(&self) -> u64 {
         self.kinds
     }

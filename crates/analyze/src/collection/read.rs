@@ -9,7 +9,7 @@ use super::spilled::{COLLECTION_STORED, Listed, SpilledCollections};
 /// The tables that collections are found in.
 pub const TABLES: [&str; 4] = ["gc", "gc_generation_range", RANGE_TABLES[0], RANGE_TABLES[1]];
 
-/// Those of them that have a row for each range.
+/// The tables with a row for each range.
 pub const RANGE_TABLES: [&str; 2] = ["gc_surviving_range", "gc_moved_range"];
 
 row!(struct GcRow of gc {
@@ -71,18 +71,16 @@ impl SpilledCollections {
             let bound = Bound { generation: row.generation, start: row.range_start, length: row.range_length };
             if known.contains(&row.gc_id) {
                 self.bound(row.gc_id, &bound, row.phase == "end");
+                self.settle();
             }
         })?;
-        self.take_ranges::<SurvivingRow<'_>>(recording, &known, |row| row.listed())?;
-        self.take_ranges::<MovedRow<'_>>(recording, &known, |row| row.listed())
+        self.take_ranges::<SurvivingRow<'_>>(recording, |row| row.listed())?;
+        self.take_ranges::<MovedRow<'_>>(recording, |row| row.listed())?;
+        self.only(&known);
+        self.whole(recording)
     }
 
-    fn take_ranges<R: Row>(
-        &mut self,
-        recording: &Recording<'_>,
-        known: &Set<u32>,
-        listed: impl Fn(R::Of<'_>) -> Listed,
-    ) -> Result<()> {
+    fn take_ranges<R: Row>(&mut self, recording: &Recording<'_>, listed: impl Fn(R::Of<'_>) -> Listed) -> Result<()> {
         if !recording.has::<R>() {
             return Ok(());
         }
@@ -91,7 +89,6 @@ impl SpilledCollections {
             self.settle();
             self.whole(recording)?;
         }
-        self.only(known);
         Ok(())
     }
 

@@ -34,7 +34,7 @@ pub struct Range {
     pub clamped: bool,
 }
 
-/// What a recording says of several ranges of a collection alike.
+/// A kind of ranges of a collection: what the recording says of several of them alike.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RangeKind {
     /// Whether they are listed as moved. They may have gone to where they were.

@@ -67,7 +67,7 @@ pub(super) fn part(look: &Look<'_>, is_of_kind: impl Fn(u32, u64, &str) -> bool)
     summed(look, is_of_kind, |allocated| (allocated.bytes, allocated.samples))
 }
 
-/// Those of large objects.
+/// The allocations of large objects that are of a kind.
 pub(super) fn large_part(look: &Look<'_>, is_of_kind: impl Fn(u32, u64, &str) -> bool) -> Part {
     summed(look, is_of_kind, |allocated| (allocated.large_bytes, allocated.large_samples))
 }

@@ -49,7 +49,7 @@ pub(super) struct Marked {
 pub(super) struct OldBytes([(u64, u64); 3]);
 
 impl OldBytes {
-    /// What was found alive.
+    /// Bytes that were found alive.
     pub(super) fn alive(&self) -> u64 {
         self.0.iter().fold(0, |sum, (_, alive)| sum.saturating_add(*alive))
     }
@@ -61,8 +61,8 @@ impl OldBytes {
     }
 }
 
-/// What rules ask of the generations in a collection. There may be hundreds of thousands of collections, and all that is recorded of one
-/// takes five times the room.
+/// The sums over the generations of a collection that rules use. All that is recorded of a collection takes five times the room, and there may be
+/// hundreds of thousands of collections.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Generations {
     /// Objects of generations 0 and 1 that survived, and the pinned ones of them.
@@ -210,7 +210,7 @@ impl Collections {
     }
 }
 
-/// What is kept of a collection, unless there are too many.
+/// The entry of a collection; `None` for a new one when there are too many.
 fn entry<V: Default>(of_gcs: &mut Map<u32, V>, gc_id: u32) -> Option<&mut V> {
     (of_gcs.len() < MOST || of_gcs.contains_key(&gc_id)).then(|| of_gcs.entry(gc_id).or_default())
 }

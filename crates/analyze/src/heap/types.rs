@@ -132,8 +132,9 @@ impl Retention {
         rows
     }
 
-    /// The objects that a root leads to below those that dominate them most closely, merged by type. A branch stands behind the one above
-    /// it; the first one is none. Objects that lie deeper than `deepest` count for the branch above them.
+    /// The dominator tree of the objects that a root leads to, merged by type: objects of one type below the same branch are one branch. A branch
+    /// stands behind the branch above it. The first entry is the top of the tree and has no objects. Objects deeper than `deepest` branches count
+    /// for the branch above them.
     pub fn branches(&self, graph: &HeapGraph, deepest: u32) -> Vec<Branch> {
         let mut branches = vec![Branch::default()];
         let mut places: Map<(u32, u32), u32> = Map::default();

@@ -50,7 +50,7 @@ impl TypeNames {
         self.also(row.process_id, row.type_id, row.name);
     }
 
-    /// Those of a recording.
+    /// Reads the names of a recording.
     pub fn read(recording: &Recording<'_>) -> Result<TypeNames> {
         let mut names = TypeNames::default();
         recording.each_recorded::<Type<'_>>(|row| names.row(&row))?;

@@ -10,11 +10,11 @@ use super::chunk::{Chunk, read_up_to};
 /// Smaller parts are read together with this many bytes behind them: many are near the one before.
 const WINDOW: usize = 16 << 10;
 
-/// The same as the `Map` of a build with maps.
+/// Stands for the `Map` of a build with maps, and has the same functions.
 pub struct Map {
     file: Mutex<Positioned>,
     len: usize,
-    /// All bytes, when somebody asked for them.
+    /// All bytes, once [`Map::whole`] was called.
     whole: OnceLock<Vec<u8>>,
 }
 

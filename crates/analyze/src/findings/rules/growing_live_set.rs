@@ -55,7 +55,7 @@ fn judge(look: &Look<'_>) -> Judged {
     let found = all.of(look.id).filter(|gc| gc.generation == Some(2) && gc.is_complete);
     let points: Vec<(f64, f64)> =
         found.filter_map(|gc| Some((gc.start_ns as f64, all.old_bytes_of(gc)?.alive() as f64))).collect();
-    // What fills while the program warms up grows in the first half alone.
+    // Caches that fill while the program warms up grow in the first half alone.
     let (Line { span, first, last, median, r2, .. }, growth) = Line::and_lasting_growth(&points);
     if points.len() >= LEAST && span < LEAST_SPAN {
         return Judged::TooLittle(Lack::time(span, LEAST_SPAN, "every program grows when it starts"));

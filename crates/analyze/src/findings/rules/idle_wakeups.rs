@@ -98,7 +98,7 @@ fn timers(look: &Look<'_>, fired: Fired) -> Rate {
     (rate, fired.most.filter(|_| rate > 0.0), "Timers fire")
 }
 
-/// Samples of workers that ran, and what timers fired of it.
+/// Samples of workers that ran, and those of them below a timer.
 struct Fired {
     /// Samples below a timer.
     of_timers: f64,
