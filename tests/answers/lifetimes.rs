@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tracequet::Convert;
 use tracequet::analyze::lifetime::{By, Fate, found_lifetimes, growth, lifetimes_by, live_at};
-use tracequet::analyze::survived::{self, Fate as Step, survived};
+use tracequet::analyze::survived::{Fate as At, Step, all_followed, survived};
 use tracequet::dataset::read::{Dataset as Read, Recording};
 
 use crate::metrics::stats::four_deviations;
@@ -138,17 +138,16 @@ fn callbacks_and_events_of_one_process_say_what_it_says() {
 }
 
 /// What `survived --follow` says of an object from its first collection on.
-fn followed(recording: &Recording<'_>, from: u32, address: u64) -> (&'static str, u32, u32, u64) {
-    let steps = survived(recording, from, address, true).unwrap();
-    let counts = |step: &&survived::Step| {
+fn followed(steps: &[Step]) -> (&'static str, u32, u32, u64) {
+    let counts = |step: &&Step| {
         let is_left = step.kind.as_deref() == Some("background") && step.generation_before.is_some_and(|g| g < 2);
-        matches!(step.fate, Step::Alive | Step::Moved) && !is_left
+        matches!(step.fate, At::Alive | At::Moved) && !is_left
     };
     let count = steps.iter().filter(counts).count() as u32;
     let last = steps.last().unwrap();
     match last.fate {
-        Step::Dead => ("dead", last.gc_id, count, last.address),
-        Step::Unknown(_) => ("unknown", last.gc_id, count, last.address),
+        At::Dead => ("dead", last.gc_id, count, last.address),
+        At::Unknown(_) => ("unknown", last.gc_id, count, last.address),
         _ if count > 0 || last.generation_before == Some(5) => ("alive", 0, count, last.address_after.unwrap()),
         _ => ("unknown", 0, 0, last.address_after.unwrap()),
     }
@@ -188,7 +187,8 @@ fn each_fate_is_the_one_that_survived_finds() {
             ],
         );
         let step = (found.len() / 150).max(1);
-        for [ts, process, object, fate, end, survived, end_object, reason] in found.iter().step_by(step) {
+        let mut asked = Vec::new();
+        for row @ [ts, process, object, fate, .., reason] in found.iter().step_by(step) {
             let (ts, process): (i64, u64) = (ts.parse::<u64>().unwrap() as i64, process.parse().unwrap());
             let first = starts.iter().find(|(_, of, start)| *of == process && *start >= ts);
             // What is not compared with collections has a reason of its own.
@@ -200,12 +200,21 @@ fn each_fate_is_the_one_that_survived_finds() {
                 assert_eq!((fate.as_str(), reason.as_str()), ("unknown", "not_collected"));
                 continue;
             };
-            let expected = followed(&recording, *first, object.parse().unwrap());
+            asked.push(((*first, object.parse::<u64>().unwrap()), row));
+        }
+        // One pass over the ranges for all objects: one for each would take minutes.
+        let objects: Vec<(u32, u64)> = asked.iter().map(|(object, _)| *object).collect();
+        let all = all_followed(&recording, &objects).unwrap();
+        for (steps, (object, [ts, _, _, fate, end, survived, end_object, reason])) in all.iter().zip(&asked) {
             let is =
                 (fate.as_str(), end.parse().unwrap(), survived.parse().unwrap(), end_object.parse::<u64>().unwrap());
-            assert_eq!(is, expected, "{}: allocated at {ts}, {object}, {reason}", path.display());
+            assert_eq!(is, followed(steps), "{}: allocated at {ts}, {object:?}, {reason}", path.display());
             *fates.entry(fate.clone()).or_default() += 1;
             compared += 1;
+        }
+        if let (Some((gc, address)), Some(steps)) = (objects.last(), all.last()) {
+            let alone = survived(&recording, *gc, *address, true).unwrap();
+            assert_eq!(format!("{alone:?}"), format!("{steps:?}"));
         }
     }
     eprintln!("{compared} compared: {fates:?}");

@@ -32,10 +32,7 @@ fn rows_that_are_needed_at_a_time_are_bounded() {
         ("heap", &[("snapshots", "gc")][..]),
         ("stacks", &[("profile", "frame"), ("profile", "text in frame"), ("metrics", "metric")]),
         ("gc-churn", &[("cohorts", "gc"), ("cohorts", "ranges"), ("survived", "gc")]),
-        (
-            "gc-churn",
-            &[("survived", "gc_generation_range"), ("survived", "gc_surviving_range"), ("profile", "callsite")],
-        ),
+        ("gc-churn", &[("survived", "ranges"), ("profile", "callsite")]),
     ] {
         let path = folder.path().join(sample);
         if !path.exists() {

@@ -9,9 +9,7 @@ pub(crate) mod spans;
 mod spilled;
 
 pub(crate) use numbers::Numbers;
-pub(crate) use read::{MovedRow, SurvivingRow};
 pub use read::{RANGE_TABLES, TABLES};
 pub use rules::{Bound, Collection, Doubt, Range, RangeKind, collects, leaves};
-pub(crate) use rules::{Effect, LARGE, NO_GENERATION, Place, Said, agreed, as_span, bounds, shadows};
-pub(crate) use spilled::Listed;
+pub(crate) use rules::{Effect, LARGE, NO_GENERATION, Place, agreed, as_span, bounds, shadows};
 pub use spilled::SpilledCollections;

@@ -1,13 +1,19 @@
 //! The collections of a recording, from the tables of a dataset.
 
+use std::ops::RangeInclusive;
+
 use crate::prelude::*;
 use tracequet_dataset::error::Evidence;
+use tracequet_dataset::read::Scan;
 
 use super::rules::{Bound, Collection, Range, RangeKind};
 use super::spilled::{COLLECTION_STORED, Listed, SpilledCollections};
 
 /// The tables that collections are found in.
 pub const TABLES: [&str; 4] = ["gc", "gc_generation_range", RANGE_TABLES[0], RANGE_TABLES[1]];
+
+/// The numbers of all collections.
+const ALL: RangeInclusive<u32> = 0..=u32::MAX;
 
 /// The tables with a row for each range.
 pub const RANGE_TABLES: [&str; 2] = ["gc_surviving_range", "gc_moved_range"];
@@ -19,23 +25,23 @@ row!(struct GcRow of gc {
 
 row!(struct BoundRow of gc_generation_range { gc_id, phase, generation, range_start, range_length });
 
-row!(pub(crate) struct SurvivingRow of gc_surviving_range {
+row!(struct SurvivingRow of gc_surviving_range {
     gc_id, range_start, range_length, length_kind, generation_before, generation_after
 });
 
-row!(pub(crate) struct MovedRow of gc_moved_range {
+row!(struct MovedRow of gc_moved_range {
     gc_id, old_range_start, new_range_start, range_length, length_kind, generation_before, generation_after
 });
 
 impl SurvivingRow<'_> {
-    pub(crate) fn listed(self) -> Listed {
+    fn listed(self) -> Listed {
         let kind = RangeKind { is_moved: false, before: self.generation_before, after: self.generation_after };
         Listed::of(self.gc_id, kind, [self.range_start, self.range_start, self.range_length], self.length_kind)
     }
 }
 
 impl MovedRow<'_> {
-    pub(crate) fn listed(self) -> Listed {
+    fn listed(self) -> Listed {
         let kind = RangeKind { is_moved: true, before: self.generation_before, after: self.generation_after };
         let place = [self.old_range_start, self.new_range_start, self.range_length];
         Listed::of(self.gc_id, kind, place, self.length_kind)
@@ -53,38 +59,58 @@ impl SpilledCollections {
             return Err(Error::NotRecorded { what: Evidence::SurvivingRanges, message });
         }
         TABLES.iter().try_for_each(|name| recording.table(name).map(drop))?;
-        read.take_rows(recording)?;
+        read.take_rows(recording, &ALL)?;
+        Ok(read)
+    }
+
+    /// The collections with these numbers that are wanted. Fails when a table is missing, or when they are too many.
+    pub(crate) fn among(
+        recording: &Recording<'_>,
+        ids: RangeInclusive<u32>,
+        is_wanted: impl Fn(&Collection) -> bool,
+    ) -> Result<SpilledCollections> {
+        let (mut read, _) = headers(recording)?;
+        TABLES.iter().try_for_each(|name| recording.table(name).map(drop))?;
+        let wanted = read.headers().filter(|gc| ids.contains(&gc.gc_id) && is_wanted(gc));
+        read.only(&wanted.map(|gc| gc.gc_id).collect());
+        read.take_rows(recording, &ids)?;
         Ok(read)
     }
 
     /// The collections of a recording, as far as it has tables of them.
     pub fn read(recording: &Recording<'_>) -> Result<SpilledCollections> {
         let (mut read, _) = headers(recording)?;
-        read.take_rows(recording)?;
+        read.take_rows(recording, &ALL)?;
         Ok(read)
     }
 
-    /// Takes bounds and ranges of the collections that are there.
-    fn take_rows(&mut self, recording: &Recording<'_>) -> Result<()> {
+    /// Takes bounds and ranges of the collections that are there, all of which have numbers among `ids`.
+    fn take_rows(&mut self, recording: &Recording<'_>, ids: &RangeInclusive<u32>) -> Result<()> {
         let known: Set<u32> = self.headers().map(|gc| gc.gc_id).collect();
-        recording.each_recorded::<BoundRow<'_>>(|row| {
-            let bound = Bound { generation: row.generation, start: row.range_start, length: row.range_length };
-            if known.contains(&row.gc_id) {
-                self.bound(row.gc_id, &bound, row.phase == "end");
-                self.settle();
-            }
-        })?;
-        self.take_ranges::<SurvivingRow<'_>>(recording, |row| row.listed())?;
-        self.take_ranges::<MovedRow<'_>>(recording, |row| row.listed())?;
+        if let Some(bounds) = scan::<BoundRow<'_>>(recording, ids)? {
+            bounds.each::<BoundRow<'_>>(|row| {
+                let bound = Bound { generation: row.generation, start: row.range_start, length: row.range_length };
+                if known.contains(&row.gc_id) {
+                    self.bound(row.gc_id, &bound, row.phase == "end");
+                    self.settle();
+                }
+                Ok(())
+            })?;
+        }
+        self.take_ranges::<SurvivingRow<'_>>(recording, ids, |row| row.listed())?;
+        self.take_ranges::<MovedRow<'_>>(recording, ids, |row| row.listed())?;
         self.only(&known);
         self.whole(recording)
     }
 
-    fn take_ranges<R: Row>(&mut self, recording: &Recording<'_>, listed: impl Fn(R::Of<'_>) -> Listed) -> Result<()> {
-        if !recording.has::<R>() {
-            return Ok(());
-        }
-        for batch in recording.scan::<R>()?.batches()? {
+    fn take_ranges<R: Row>(
+        &mut self,
+        recording: &Recording<'_>,
+        ids: &RangeInclusive<u32>,
+        listed: impl Fn(R::Of<'_>) -> Listed,
+    ) -> Result<()> {
+        let Some(ranges) = scan::<R>(recording, ids)? else { return Ok(()) };
+        for batch in ranges.batches()? {
             self.ranges(rows_of::<R>(&batch?)?.map(&listed));
             self.settle();
             self.whole(recording)?;
@@ -96,6 +122,13 @@ impl SpilledCollections {
     pub(crate) fn whole(&self, recording: &Recording<'_>) -> Result<()> {
         if self.is_refused() { held(recording, "ranges", u64::MAX, size_of::<Range>() as u64) } else { Ok(()) }
     }
+}
+
+/// Begins to read a table that the recording may have. Rows of other collections may come as well.
+fn scan<R: Row>(recording: &Recording<'_>, ids: &RangeInclusive<u32>) -> Result<Option<Scan>> {
+    let ids = u64::from(*ids.start())..=u64::from(*ids.end());
+    let scan = || Ok(recording.scan::<R>()?.between("gc_id", ids));
+    recording.has::<R>().then(scan).transpose()
 }
 
 /// The collections of the table `gc`, still without bounds and ranges, and how many ranges they have.
