@@ -6,6 +6,7 @@ use tracequet_dataset::error::Result;
 use tracequet_dataset::read::arrow_array::RecordBatch;
 use tracequet_dataset::read::{Column, Recording};
 use tracequet_trace::map::Map;
+use tracequet_trace::pattern::fits;
 
 use super::parse::{Expr, Operator, Query, Source};
 use super::value::Value;
@@ -314,26 +315,7 @@ fn of_two(left: &Value, operator: Operator, right: impl FnOnce() -> Value) -> Va
 /// Whether a text has a form, in which `%` is any text and `_` any character.
 fn is_like(text: &str, form: &str) -> bool {
     let (text, form): (Vec<char>, Vec<char>) = (text.chars().collect(), form.chars().collect());
-    let (mut at, mut of) = (0, 0);
-    // Where the last `%` stands, and from where its text goes on.
-    let mut open: Option<(usize, usize)> = None;
-    while at < text.len() {
-        match form.get(of) {
-            Some('%') => {
-                open = Some((of, at));
-                of += 1;
-            }
-            Some(letter) if *letter == '_' || text.get(at) == Some(letter) => (at, of) = (at + 1, of + 1),
-            _ => match open {
-                Some((place, from)) => {
-                    open = Some((place, from + 1));
-                    (at, of) = (from + 1, place + 1);
-                }
-                None => return false,
-            },
-        }
-    }
-    form.get(of..).unwrap_or_default().iter().all(|letter| *letter == '%')
+    fits(&text, &form, '%', |form, letter| form.first().filter(|own| **own == '_' || **own == letter).map(|_| 1))
 }
 
 /// A sum in the making.

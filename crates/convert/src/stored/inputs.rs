@@ -1,5 +1,6 @@
 //! Expands addresses on a command line to recordings.
 
+use tracequet_trace::pattern;
 use tracequet_trace::reader::Format;
 use tracequet_trace::source::HEAD;
 use tracequet_trace::source::store::{Address, Failure, Object, Service, Store, each, open};
@@ -137,26 +138,8 @@ fn is_hidden(key: &str, folder: &str) -> bool {
 /// both.
 fn path_fits(parts: &[&str], pattern: &[&str]) -> bool {
     let chars = |text: &str| text.chars().collect::<Vec<char>>();
-    let (mut at, mut in_pattern) = (0, 0);
-    let mut last: Option<(usize, usize)> = None;
-    while let Some(part) = parts.get(at) {
-        match pattern.get(in_pattern) {
-            Some(&"**") => {
-                last = Some((in_pattern, at));
-                in_pattern += 1;
-            }
-            Some(own) if fits(&chars(part), &chars(own)) => (at, in_pattern) = (at + 1, in_pattern + 1),
-            _ => match &mut last {
-                // The last `**` takes one more.
-                Some((begin, taken)) => {
-                    *taken += 1;
-                    (in_pattern, at) = (*begin + 1, *taken);
-                }
-                None => return false,
-            },
-        }
-    }
-    pattern.get(in_pattern..).unwrap_or_default().iter().all(|part| *part == "**")
+    let one = |pattern: &[&str], part: &str| fits(&chars(part), &chars(pattern.first()?)).then_some(1);
+    pattern::fits(parts, pattern, "**", one)
 }
 
 #[cfg(test)]
