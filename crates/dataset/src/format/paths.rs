@@ -84,7 +84,7 @@ pub fn key_of_entry(file_name: &str) -> Option<&str> {
 
 /// The note that a recording is half there, in the folder of the entries.
 pub fn half(key: &str) -> String {
-    format!("{ENTRIES}/{key}{ENTRY}{HALF}")
+    format!("{}{HALF}", entry(key))
 }
 
 /// The recording that is half there, by the name of that file.

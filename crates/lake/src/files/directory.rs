@@ -14,7 +14,6 @@ use std::time::{Duration, SystemTime};
 use tracequet_trace::source::store::Version;
 
 use super::lock;
-use super::packed::Packs;
 use super::recording::{NewFile, NewRecording};
 use super::storage::{GRACE, Holds, Listed, Manifest, ReadEntry, Storage, Turn};
 use tracequet_dataset::format::{Entry, Format, Pack, paths, tag_of};
@@ -28,9 +27,9 @@ use tracequet_dataset::write::{durable, growing, leftovers};
 /// A directory with a dataset of several recordings.
 #[derive(Clone, Debug)]
 pub struct Directory {
-    root: PathBuf,
+    pub(super) root: PathBuf,
     /// Whether what was put lasts when the power fails. Not wanted where the whole directory is synced at the end.
-    durable: bool,
+    pub(super) durable: bool,
 }
 
 impl Directory {
@@ -177,10 +176,14 @@ impl Directory {
         Ok(())
     }
 
-    /// Removes the files of a recording that is half there, in whatever tables it has them, and the note that it is.
-    fn remove_half(&self, key: &str) -> Result<()> {
+    /// Removes the files of a recording or a pack that is half there, in whatever tables it has them, and the note
+    /// that it is.
+    pub(super) fn remove_half(&self, key: &str) -> Result<()> {
         for folder in folders::of_recording(&self.root, key)? {
             self.remove_folder(&folder)?;
+        }
+        if paths::is_pack(key) {
+            remove_all(&self.hidden(key))?;
         }
         remove_all(&self.half(key))
     }
@@ -203,16 +206,21 @@ impl Directory {
     /// Removes the folder of a recording in a table, and that of the table when it was the last one.
     fn remove_folder(&self, folder: &Path) -> Result<()> {
         remove_all(folder)?;
-        // Fails, rightly, when other recordings have the table.
-        for table in folder.ancestors().skip(1).take_while(|table| *table != self.root) {
-            if fs::remove_dir(table).is_err() {
-                break;
-            }
-        }
+        self.remove_empty(&folder_of(folder));
         Ok(())
     }
 
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
+    /// Removes the folder of a table that has nothing any more.
+    pub(super) fn remove_empty(&self, table: &Path) {
+        for folder in table.ancestors().take_while(|folder| *folder != self.root) {
+            // Fails, rightly, when other recordings have the table.
+            if fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
+    }
+
+    pub(super) fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         durable::write_new(path, bytes, self.durable)
     }
 
@@ -220,7 +228,7 @@ impl Directory {
         if self.durable { durable::sync_trees(trees) } else { Ok(()) }
     }
 
-    fn sync_folder(&self, folder: &Path) {
+    pub(super) fn sync_folder(&self, folder: &Path) {
         if self.durable {
             durable::sync_folder(folder);
         }
@@ -240,20 +248,20 @@ impl Directory {
         durable::sync_folders(&folders.into_iter().collect::<Vec<_>>())
     }
 
-    fn packed(&self) -> Packs<'_> {
-        Packs { root: &self.root, durable: self.durable }
-    }
-
-    fn entries(&self) -> PathBuf {
+    pub(super) fn entries(&self) -> PathBuf {
         self.root.join(paths::ENTRIES)
     }
 
-    fn entry_path(&self, key: &str) -> PathBuf {
+    pub(super) fn entry_path(&self, key: &str) -> PathBuf {
         self.root.join(paths::entry(key))
     }
 
-    fn half(&self, key: &str) -> PathBuf {
+    pub(super) fn half(&self, key: &str) -> PathBuf {
         self.root.join(paths::half(key))
+    }
+
+    pub(super) fn hidden(&self, pack: &str) -> PathBuf {
+        self.root.join(paths::hidden(pack))
     }
 
     /// Where the file of new labels of a recording waits for its entry.
@@ -470,15 +478,15 @@ impl Storage for Directory {
     fn put_pack(&self, pack: &Pack, files: &[NewFile]) -> Result<()> {
         let trees: BTreeSet<&Path> = files.iter().filter_map(|file| file.path.parent()).collect();
         self.sync_trees(&trees.into_iter().collect::<Vec<_>>())?;
-        self.packed().put(pack, files)
+        self.put_in_place(pack, files)
     }
 
     fn take_pack_away(&self, name: &str) -> Result<bool> {
-        self.packed().take_away(name)
+        self.take_away(name)
     }
 
     fn settle(&self, grace: Duration) -> Result<()> {
-        self.packed().settle(grace)
+        self.settle_packs(grace)
     }
 
     /// The note comes first: by it the next run goes on where a killed one stopped.
@@ -530,11 +538,11 @@ fn fresh_folder(folder: &Path) -> Result<()> {
     }
 }
 
-fn make_folder(folder: &Path) -> Result<()> {
+pub(super) fn make_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).map_err(Error::io(folder))
 }
 
-fn move_file(from: &Path, to: &Path) -> Result<()> {
+pub(super) fn move_file(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(Error::io(to))
 }
 

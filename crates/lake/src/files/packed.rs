@@ -13,6 +13,7 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::time::{Duration, SystemTime};
 
+use super::directory::{Directory, make_folder, move_file};
 use super::recording::NewFile;
 use tracequet_dataset::format::{Pack, Recorded, paths};
 use tracequet_dataset::write::durable;
@@ -21,23 +22,17 @@ use tracequet_dataset::write::folders::{self, refuse_link, remove_all};
 use tracequet_dataset::write::pack_places::{NEW, OLD, hidden_in};
 use tracequet_dataset::write::staging;
 
-/// A directory with a dataset, and the lock of it held.
-pub(super) struct Packs<'d> {
-    pub(super) root: &'d Path,
-    /// Whether what is done lasts when the power fails.
-    pub(super) durable: bool,
-}
-
-impl Packs<'_> {
+/// All of it is done with the lock of the dataset held.
+impl Directory {
     /// Puts a pack into the place of what it replaces.
-    pub(super) fn put(&self, pack: &Pack, files: &[NewFile]) -> Result<()> {
-        let entries = self.root.join(paths::ENTRIES).join(paths::PACKS);
+    pub(super) fn put_in_place(&self, pack: &Pack, files: &[NewFile]) -> Result<()> {
+        let entries = self.entries().join(paths::PACKS);
         refuse_link(&entries)?;
         make_folder(&entries)?;
         for file in files {
             // Fails before anything is changed.
             let name = staging::relative(&file.name)?;
-            folders::place(self.root, name.parent().unwrap_or(&name))?;
+            folders::place(&self.root, name.parent().unwrap_or(&name))?;
         }
         let hidden = self.hidden(&pack.name);
         remove_all(&hidden)?;
@@ -46,15 +41,15 @@ impl Packs<'_> {
         for file in files {
             let to = new.join(staging::relative(&file.name)?);
             make_folder(to.parent().unwrap_or(&new))?;
-            move_to(&file.path, &to)?;
+            move_file(&file.path, &to)?;
         }
         if self.durable {
             durable::sync_tree(&hidden)?;
-            durable::sync_folder(self.root);
+            durable::sync_folder(&self.root);
         }
         let half = self.half(&pack.name);
         self.write(&half, &pack.text())?;
-        move_to(&half, &self.entry(&pack.name))?;
+        move_file(&half, &self.entry_path(&pack.name))?;
         self.sync_folder(&entries);
         self.take_places(pack)
     }
@@ -68,15 +63,15 @@ impl Packs<'_> {
         for table in &pack.tables {
             away.insert(staging::relative(&table.name)?, Vec::new());
         }
-        let replaced: Vec<&String> = pack.replaces.iter().filter(|name| is_there(&self.entry(name))).collect();
+        let replaced: Vec<&String> = pack.replaces.iter().filter(|name| is_there(&self.entry_path(name))).collect();
         for name in &replaced {
-            for folder in folders::of_recording(self.root, name)? {
-                let table = folder.parent().and_then(|table| table.strip_prefix(self.root).ok()).map(Path::to_owned);
+            for folder in folders::of_recording(&self.root, name)? {
+                let table = folder.parent().and_then(|table| table.strip_prefix(&self.root).ok()).map(Path::to_owned);
                 away.entry(table.unwrap_or_default()).or_default().push(paths::partition(name));
             }
         }
         // The entry of a recording goes last, so that one without has nothing left.
-        let left: Vec<_> = pack.members.iter().filter(|member| is_there(&self.entry(member.key()))).collect();
+        let left: Vec<_> = pack.members.iter().filter(|member| is_there(&self.entry_path(member.key()))).collect();
         for member in &left {
             // With rows or without: a kind of event without events had a file, too.
             for table in member.tables.iter().filter_map(|place| pack.table(*place)) {
@@ -89,23 +84,23 @@ impl Packs<'_> {
                 refuse_link(&from)?;
                 if is_there(&from) {
                     make_folder(&old.join(&table))?;
-                    move_to(&from, &to)?;
+                    move_file(&from, &to)?;
                 }
             }
             let partition = paths::partition(&pack.name);
             let (from, to) = (new.join(&table).join(&partition), self.root.join(&table).join(&partition));
             if is_there(&from) {
                 make_folder(&self.root.join(&table))?;
-                move_to(&from, &to)?;
+                move_file(&from, &to)?;
             } else {
                 self.remove_empty(&self.root.join(&table));
             }
         }
         self.sync_moves()?;
         for key in left.iter().map(|member| member.key()).chain(replaced.iter().map(|name| name.as_str())) {
-            remove_all(&self.entry(key))?;
+            remove_all(&self.entry_path(key))?;
         }
-        self.sync_folder(&self.root.join(paths::ENTRIES));
+        self.sync_folder(&self.entries());
         if !is_there(&old) {
             // The pack has taken the place of nothing that readers may have begun to read.
             return remove_all(&hidden);
@@ -117,42 +112,20 @@ impl Packs<'_> {
         Ok(())
     }
 
-    /// Removes a pack with all that it has.
-    pub(super) fn take_away(&self, name: &str) -> Result<bool> {
-        let entry = self.entry(name);
-        if !is_there(&entry) {
-            return Ok(false);
-        }
-        // Fails before anything is removed.
-        folders::of_recording(self.root, name)?;
-        move_to(&entry, &self.half(name))?;
-        self.remove_half(name).map(|()| true)
-    }
-
-    /// Removes the files of a pack that has no entry, and the note that it has some.
-    fn remove_half(&self, name: &str) -> Result<()> {
-        for folder in folders::of_recording(self.root, name)? {
-            remove_all(&folder)?;
-            self.remove_empty(folder.parent().unwrap_or(self.root));
-        }
-        remove_all(&self.hidden(name))?;
-        remove_all(&self.half(name))
-    }
-
     /// Does what a killed run has left to do, and removes what moved away longer ago than `grace`.
-    pub(super) fn settle(&self, grace: Duration) -> Result<()> {
-        let entries = self.root.join(paths::ENTRIES).join(paths::PACKS);
+    pub(super) fn settle_packs(&self, grace: Duration) -> Result<()> {
+        let entries = self.entries().join(paths::PACKS);
         refuse_link(&entries)?;
         for name in names(&entries)? {
             match name.strip_suffix(paths::HALF).and_then(paths::pack_of_entry) {
-                Some(pack) if !is_there(&self.entry(pack)) => self.remove_half(pack)?,
+                Some(pack) if !is_there(&self.entry_path(pack)) => self.remove_half(pack)?,
                 Some(pack) => remove_all(&self.half(pack))?,
                 None => {}
             }
         }
-        for (name, hidden) in hidden_in(self.root)? {
+        for (name, hidden) in hidden_in(&self.root)? {
             let is_begun = is_there(&hidden.join(NEW));
-            match entries::read(self.root, &name) {
+            match entries::read(&self.root, &name) {
                 Some(entry) if is_begun => {
                     // A damaged entry says nothing of what has to move.
                     if let Ok(pack) = entry.and_then(|text| Pack::<Recorded>::parse(&name, &text)) {
@@ -169,44 +142,12 @@ impl Packs<'_> {
         Ok(())
     }
 
-    fn hidden(&self, name: &str) -> PathBuf {
-        self.root.join(paths::hidden(name))
-    }
-
-    fn entry(&self, key: &str) -> PathBuf {
-        self.root.join(paths::entry(key))
-    }
-
-    fn half(&self, name: &str) -> PathBuf {
-        self.root.join(format!("{}{}", paths::entry(name), paths::HALF))
-    }
-
-    /// Removes the folder of a table that has nothing any more.
-    fn remove_empty(&self, table: &Path) {
-        for folder in table.ancestors().take_while(|folder| *folder != self.root) {
-            // Fails, rightly, when other recordings have the table.
-            if fs::remove_dir(folder).is_err() {
-                break;
-            }
-        }
-    }
-
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        durable::write_new(path, bytes, self.durable)
-    }
-
-    fn sync_folder(&self, folder: &Path) {
-        if self.durable {
-            durable::sync_folder(folder);
-        }
-    }
-
     /// Makes it last which folders have moved.
     fn sync_moves(&self) -> Result<()> {
         if !self.durable {
             return Ok(());
         }
-        let folders: BTreeSet<PathBuf> = folders::of_tables(self.root)?.into_iter().collect();
+        let folders: BTreeSet<PathBuf> = folders::of_tables(&self.root)?.into_iter().collect();
         durable::sync_folders(&folders.into_iter().filter(|folder| folder.is_dir()).collect::<Vec<_>>())
     }
 }
@@ -229,12 +170,4 @@ fn is_older(hidden: &Path, grace: Duration) -> bool {
 
 fn is_there(path: &Path) -> bool {
     !fs::symlink_metadata(path).is_err_and(|e| matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory))
-}
-
-fn make_folder(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).map_err(Error::io(folder))
-}
-
-fn move_to(from: &Path, to: &Path) -> Result<()> {
-    fs::rename(from, to).map_err(Error::io(to))
 }

@@ -96,17 +96,22 @@ impl Bucket {
     fn put_entry(&self, new: &NewRecording) -> Result<bool> {
         let entry = read_small(new.entry()).map_err(Error::io(new.entry()))?;
         let key = self.key(&paths::entry(new.key()));
-        self.ask(|store| match store.put(&key, &entry, When::Absent) {
+        self.ask(|store| self.put_if(store, &key, &entry, When::Absent))
+    }
+
+    /// Writes an entry on a condition, if the store has such, and returns whether that is the entry now.
+    fn put_if(&self, store: &dyn Store, key: &str, entry: &[u8], when: When) -> Stored<bool> {
+        match store.put(key, entry, when) {
             Err(failure) if failure.kind == FailureKind::Unsupported => {
                 self.unconditional.store(true, Ordering::Release);
-                store.put(&key, &entry, When::Always).map(|()| true)
+                store.put(key, entry, When::Always).map(|()| true)
             }
             // The entry may be our own, written by a request whose answer was lost.
             Err(failure) if failure.kind == FailureKind::Changed => {
-                Ok(read(store, &key, MOST_ENTRY_BYTES)?.is_some_and(|(there, _)| there == entry))
+                Ok(read(store, key, MOST_ENTRY_BYTES)?.is_some_and(|(there, _)| there == entry))
             }
             result => result.map(|()| true),
-        })
+        }
     }
 }
 
@@ -372,15 +377,8 @@ impl Storage for Bucket {
 
     fn put_pack(&self, pack: &Pack, files: &[NewFile]) -> Result<()> {
         let entry = self.key(&paths::entry(&pack.name));
-        self.ask(|store| match store.put(&entry, &pack.text(), When::Absent) {
-            Err(failure) if failure.kind == FailureKind::Unsupported => {
-                self.unconditional.store(true, Ordering::Release);
-                store.put(&entry, &pack.text(), When::Always)
-            }
-            // The name is made of the content, so that an object of this name has it.
-            Err(failure) if failure.kind == FailureKind::Changed => Ok(()),
-            result => result,
-        })?;
+        // The name is made of the content, so that an object of this name has it.
+        self.ask(|store| self.put_if(store, &entry, &pack.text(), When::Absent))?;
         self.take_places(pack, files)
     }
 
@@ -415,17 +413,7 @@ impl Storage for Bucket {
                 return Ok(false);
             }
             let when = if version.etag.is_some() { When::Unchanged(&version) } else { When::Always };
-            match store.put(&name, entry, when) {
-                Err(failure) if failure.kind == FailureKind::Unsupported => {
-                    self.unconditional.store(true, Ordering::Release);
-                    store.put(&name, entry, When::Always).map(|()| true)
-                }
-                Err(failure) if failure.kind == FailureKind::Changed => {
-                    // The entry may be our own, written by a request whose answer was lost.
-                    Ok(read(store, &name, MOST_ENTRY_BYTES)?.is_some_and(|(there, _)| there == entry))
-                }
-                result => result.map(|()| true),
-            }
+            self.put_if(store, &name, entry, when)
         })?;
         if is_put {
             match file {
