@@ -1,12 +1,11 @@
 //! Groups of lifetimes: types, and the methods that allocate.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use super::life::Lifetime;
 use super::samples::Sample;
 use crate::prelude::*;
-use crate::subjects::unnamed::Unnamed;
+use crate::subjects::named::NamedSites;
 
 /// The tables that methods and types are named by.
 pub const NAMES: [&str; 3] = ["callsite", "frame", "type"];
@@ -44,40 +43,20 @@ const ROW_STORED: u64 = 64;
 const GROUP_BYTES: u64 = 512;
 
 /// Names that a group is made of; the same text is the same everywhere. And whether names were not recorded.
-type Key = ([Rc<str>; 4], bool);
-
-struct Site {
-    frame: u32,
-    own: u32,
-}
-
-struct Frame {
-    name: Rc<str>,
-    assembly: Rc<str>,
-    written: Rc<str>,
-}
+type Key = ([Arc<str>; 4], bool);
 
 row!(struct TypeRow of r#type { process_id, type_id, name });
-
-row!(struct FrameRow of frame { frame_id, name, assembly, written_name });
-
-row!(struct SiteRow of callsite { callsite_id, frame_id, own_callsite_id });
 
 /// The names of types, and of the methods at call sites.
 pub(super) struct Names {
     by: By,
-    types: HashMap<(u64, u64), Rc<str>>,
-    sites: HashMap<u32, Site>,
-    frames: BTreeMap<u32, Frame>,
-    unnamed: Unnamed,
-    none: Rc<str>,
+    types: HashMap<(u64, u64), Arc<str>>,
+    sites: NamedSites,
 }
 
 impl Names {
     pub fn read(recording: &Recording<'_>, by: By) -> Result<Names> {
-        let none: Rc<str> = Rc::from("");
-        let (types, sites, frames) = (HashMap::new(), HashMap::new(), BTreeMap::new());
-        let mut names = Names { by, types, sites, frames, unnamed: Unnamed::default(), none };
+        let mut names = Names { by, types: HashMap::new(), sites: NamedSites::default() };
         let mut texts = HeldTexts::of(recording, "type");
         each_row::<TypeRow<'_>>(recording, ROW_STORED, |row| {
             let key = (row.process_id, row.type_id);
@@ -88,51 +67,31 @@ impl Names {
             }
             Ok(())
         })?;
-        if by == By::Type {
-            return Ok(names);
+        if by != By::Type {
+            names.sites = NamedSites::read(recording, |_| true)?;
         }
-        let mut texts = HeldTexts::of(recording, "frame");
-        each_row::<FrameRow<'_>>(recording, ROW_STORED, |row| {
-            let [name, assembly, written] =
-                [row.name, row.assembly.unwrap_or_default(), row.written_name].map(|text| texts.copy(text));
-            let frame = Frame { name: name?.into(), assembly: assembly?.into(), written: written?.into() };
-            names.frames.insert(row.frame_id, frame);
-            Ok(())
-        })?;
-        each_row::<SiteRow<'_>>(recording, ROW_STORED, |row| {
-            names.sites.insert(row.callsite_id, Site { frame: row.frame_id, own: row.own_callsite_id });
-            Ok(())
-        })?;
-        names.unnamed = Unnamed::read(recording)?;
         Ok(names)
     }
 
-    pub fn type_name(&self, sample: &Sample) -> Rc<str> {
+    pub fn type_name(&self, sample: &Sample) -> Arc<str> {
         match self.types.get(&(sample.process_id, sample.type_id)).filter(|name| !name.is_empty()) {
             Some(name) => name.clone(),
             None => format!("type {:x}", sample.type_id).into(),
         }
     }
 
-    fn frame(&self, site: u32) -> Option<&Frame> {
-        self.sites.get(&site).and_then(|site| self.frames.get(&site.frame))
-    }
-
-    fn key(&self, sample: &Sample, type_name: Rc<str>) -> Key {
-        let none = || self.none.clone();
-        let own = || self.sites.get(&sample.callsite_id).and_then(|site| self.frame(site.own));
+    fn key(&self, sample: &Sample, type_name: Arc<str>) -> Key {
+        let site = sample.callsite_id;
+        let (frame, own) = (self.sites.frame(site), self.sites.own(site));
         let [method, assembly, own_method] = match self.by {
-            By::Type => [none(), none(), none()],
-            By::Own => own()
-                .map_or_else(|| [none(), none(), none()], |own| [none(), own.assembly.clone(), own.written.clone()]),
-            By::Site => match self.frame(sample.callsite_id) {
-                Some(Frame { name, assembly, .. }) => {
-                    [name.clone(), assembly.clone(), own().map_or_else(none, |own| own.written.clone())]
-                }
-                None => [none(), none(), none()],
-            },
+            By::Type => [None; 3],
+            By::Own => [None, own, own],
+            By::Site => [frame, frame, frame.and(own)],
         };
-        let is_unnamed = self.by != By::Type && self.unnamed.has(sample.callsite_id);
+        let method = method.map_or_else(Arc::default, |frame| frame.name.clone());
+        let assembly = assembly.map_or_else(Arc::default, |frame| frame.assembly.clone());
+        let own_method = own_method.map_or_else(Arc::default, |own| own.written.clone());
+        let is_unnamed = self.by != By::Type && self.sites.is_unnamed(site);
         ([method, assembly, own_method, type_name], is_unnamed)
     }
 }

@@ -4,6 +4,7 @@ pub mod allocations;
 pub mod collections;
 pub mod compiling;
 pub mod heap;
+pub(crate) mod named;
 pub mod pauses;
 pub mod pool;
 pub mod processor;
