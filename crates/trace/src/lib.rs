@@ -41,4 +41,6 @@ pub mod time;
 pub mod utf16;
 mod worded;
 
+#[doc(hidden)]
+pub use bytes::{varuint64, zigzag};
 pub use corprof;

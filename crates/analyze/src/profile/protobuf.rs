@@ -1,15 +1,7 @@
 //! Fields of protocol buffers, <https://protobuf.dev/programming-guides/encoding/>.
 
 use crate::present::clean;
-
-/// A number in as few bytes as it needs.
-pub fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
+pub use tracequet_trace::corprof::encode::varint;
 
 /// A field that is a number; 0 is left out.
 pub fn number(out: &mut Vec<u8>, field: u64, value: u64) {

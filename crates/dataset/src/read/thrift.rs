@@ -3,6 +3,8 @@
 //!
 //! arrow-rs believes the lengths in them. Source: apache/thrift, doc/specs/thrift-compact-protocol.md.
 
+use tracequet_trace::{varuint64, zigzag};
+
 /// A list of values.
 pub(super) const LIST: u8 = 9;
 /// Fields up to a stop.
@@ -24,22 +26,16 @@ impl<'b> Compact<'b> {
 
     /// A number without a sign, seven bits a byte, the lowest first.
     pub fn varint(&mut self) -> Option<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7F) << shift;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
+        let (rest, value) = varuint64("number")(self.0).ok()?;
+        self.0 = rest;
+        Some(value)
     }
 
     /// The number of a field, or of an element, of this type.
     pub fn number(&mut self, kind: u8) -> Option<i64> {
         match kind {
             3 => self.byte().map(|byte| i64::from(byte.cast_signed())),
-            4..=6 => self.varint().map(|bits| (bits >> 1).cast_signed() ^ -(bits & 1).cast_signed()),
+            4..=6 => self.varint().map(zigzag),
             _ => None,
         }
     }

@@ -10,6 +10,8 @@
 //! Source: `AsyncProfiler.cs` of dotnet/runtime and `AsyncProfilerTraceEventParser` of microsoft/perfview, both of
 //! main.
 
+use tracequet_trace::{varuint64, zigzag};
+
 /// Bytes of the header.
 const HEADER: usize = 37;
 
@@ -23,7 +25,6 @@ mod id {
     pub const RUNTIME_CREATE_STACK: u8 = 6;
     pub const RUNTIME_RESUME_STACK: u8 = 7;
     pub const RUNTIME_SUSPEND_STACK: u8 = 8;
-    pub const RUNTIME_RESUME_METHOD: u8 = 9;
     pub const RUNTIME_COMPLETE_METHOD: u8 = 10;
     pub const MACHINE_CREATE: u8 = 11;
     pub const MACHINE_RESUME: u8 = 12;
@@ -31,14 +32,11 @@ mod id {
     pub const MACHINE_COMPLETE: u8 = 14;
     pub const MACHINE_UNWIND: u8 = 15;
     pub const MACHINE_RESUME_STACK: u8 = 16;
-    pub const MACHINE_RESUME_METHOD: u8 = 17;
     pub const MACHINE_COMPLETE_METHOD: u8 = 18;
     pub const MACHINE_APPEND_STACK: u8 = 19;
     pub const RESET_THREAD: u8 = 20;
-    pub const RESET_WRAPPER: u8 = 21;
     pub const METADATA: u8 = 22;
     pub const CLOCK: u8 = 23;
-    pub const TRACE_ID: u8 = 24;
 }
 
 /// Bytes of the length before the payload of each id, by default; [`UNKNOWN`] for ids without one.
@@ -243,7 +241,7 @@ fn step(id: u8, payload: &mut Payload<'_>, lengths: &mut Lengths) -> Option<Step
         id::RESET_THREAD => Step::Reset,
         id::METADATA => payload.metadata(lengths)?,
         id::CLOCK => Step::Clock { frequency: None, ticks: payload.leb()?, file_time: payload.leb()? },
-        id::RUNTIME_RESUME_METHOD | id::MACHINE_RESUME_METHOD | id::RESET_WRAPPER | id::TRACE_ID => Step::Other,
+        // Among them methods that go on, wrappers and the id of the trace.
         _ => Step::Other,
     })
 }
@@ -264,26 +262,14 @@ impl Payload<'_> {
 
     /// An unsigned LEB128 number of 64 bits.
     fn leb(&mut self) -> Option<u64> {
-        let mut number = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            let bits = u64::from(byte & 0x7F);
-            // The tenth byte has one bit.
-            if shift == 63 && bits > 1 {
-                return None;
-            }
-            number |= bits << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
+        let (rest, number) = varuint64("number")(self.bytes.get(self.at..)?).ok()?;
+        self.at = self.bytes.len() - rest.len();
+        Some(number)
     }
 
     /// A signed number: the lowest bit is the sign.
     fn zigzag(&mut self) -> Option<i64> {
-        let number = self.leb()?;
-        Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed())
+        self.leb().map(zigzag)
     }
 
     fn stack(&mut self, has_parent: bool, has_states: bool) -> Option<Stack> {
