@@ -34,7 +34,6 @@ const INTERVAL: u32 = 1;
 pub fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
     let mut strings = Strings::default();
     let pause = strings.index("GC pause");
-    let shared = Shared::new(profile, &mut strings);
     // Written piece by piece: the samples are many.
     write!(out, "{{\"meta\":{},\"libs\":[],\"threads\":[", meta(profile))?;
     let mut pauses: Map<u64, Vec<&Pause>> = Map::default();
@@ -46,7 +45,7 @@ pub fn write(profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
         let comma = if number == 0 { "" } else { "," };
         write!(out, "{comma}{}", of_thread(profile, thread, is_first, pauses.unwrap_or_default(), pause))?;
     }
-    write!(out, "],\"shared\":{}}}", shared.json(&strings))?;
+    write!(out, "],\"shared\":{}}}", shared(profile, strings))?;
     out.write_all(b"\n")
 }
 
@@ -132,93 +131,77 @@ fn of_thread(profile: &Profile, thread: &ThreadSamples, is_first: bool, pauses: 
 }
 
 /// The tables that threads share.
-struct Shared {
-    stacks: Value,
-    frames: Value,
-    functions: Value,
-    resources: Value,
-    sources: Value,
-}
-
-impl Shared {
-    fn new(profile: &Profile, strings: &mut Strings) -> Shared {
-        // Number 0 is no call site. A caller comes before its callees.
-        let callsites = profile.callsites.get(1..).unwrap_or_default();
-        let prefixes: Vec<Option<u32>> = callsites.iter().map(|(parent, _)| parent.checked_sub(1)).collect();
-        let stacks = json!({
-            "length": callsites.len(),
-            "prefix": prefixes,
-            "frame": callsites.iter().map(|(_, frame)| *frame).collect::<Vec<_>>(),
-        });
-        let category = |function: u32| {
-            let code = profile.functions.get(function as usize).map(|function| function.code);
-            CATEGORIES.iter().position(|(.., of)| of.is_some() && *of == code).unwrap_or_default()
-        };
-        let count = profile.frames.len();
-        let some = |number: u32| Some(number).filter(|number| *number != 0);
-        let frames = json!({
-            "length": count,
-            "address": vec![-1; count],
-            "inlineDepth": vec![0; count],
-            "category": profile.frames.iter().map(|frame| category(frame.function)).collect::<Vec<_>>(),
-            "subcategory": vec![0; count],
-            "func": profile.frames.iter().map(|frame| frame.function).collect::<Vec<_>>(),
-            "nativeSymbol": vec![Value::Null; count],
-            "innerWindowID": vec![Value::Null; count],
-            "line": profile.frames.iter().map(|frame| some(frame.line)).collect::<Vec<_>>(),
-            "column": vec![Value::Null; count],
-        });
-        let (mut resources, mut sources) = (Strings::default(), Strings::default());
-        let functions = &profile.functions;
-        let names: Vec<u64> = functions.iter().map(|function| strings.index(&function.name)).collect();
-        let of_resource = |file: &str| if file.is_empty() { -1 } else { resources.index(file) as i64 };
-        let of_resource: Vec<i64> = functions.iter().map(|function| &*function.file).map(of_resource).collect();
-        let of_source = |source: &str| (!source.is_empty()).then(|| sources.index(source));
-        let of_source: Vec<_> = functions.iter().map(|function| &*function.source).map(of_source).collect();
-        let functions = json!({
-            "length": functions.len(),
-            "name": names,
-            "isJS": vec![false; functions.len()],
-            "relevantForJS": vec![false; functions.len()],
-            "resource": of_resource,
-            "source": of_source,
-            "lineNumber": functions.iter().map(|function| some(function.start_line)).collect::<Vec<_>>(),
-            "columnNumber": vec![Value::Null; functions.len()],
-        });
-        let (resources, sources) = (resources.list, sources.list);
-        let names = |list: &[String], strings: &mut Strings| -> Vec<u64> {
-            list.iter().map(|name| strings.index(name)).collect()
-        };
-        // Kind 1 is a library, of which only the name is known.
-        let resources = json!({
-            "length": resources.len(),
-            "lib": vec![Value::Null; resources.len()],
-            "name": names(&resources, strings),
-            "host": vec![Value::Null; resources.len()],
-            "type": vec![1; resources.len()],
-        });
-        let sources = json!({
-            "length": sources.len(),
-            "id": vec![Value::Null; sources.len()],
-            "filename": names(&sources, strings),
-            "startLine": vec![1; sources.len()],
-            "startColumn": vec![1; sources.len()],
-            "sourceMapURL": vec![Value::Null; sources.len()],
-        });
-        Shared { stacks, frames, functions, resources, sources }
-    }
-
-    fn json(&self, strings: &Strings) -> Value {
-        json!({
-            "stackTable": self.stacks,
-            "frameTable": self.frames,
-            "funcTable": self.functions,
-            "resourceTable": self.resources,
-            "nativeSymbols": { "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [] },
-            "sources": self.sources,
-            "stringArray": strings.list,
-        })
-    }
+fn shared(profile: &Profile, mut strings: Strings) -> Value {
+    // Number 0 is no call site. A caller comes before its callees.
+    let callsites = profile.callsites.get(1..).unwrap_or_default();
+    let prefixes: Vec<Option<u32>> = callsites.iter().map(|(parent, _)| parent.checked_sub(1)).collect();
+    let stacks = json!({
+        "length": callsites.len(),
+        "prefix": prefixes,
+        "frame": callsites.iter().map(|(_, frame)| *frame).collect::<Vec<_>>(),
+    });
+    let category = |function: u32| {
+        let code = profile.functions.get(function as usize).map(|function| function.code);
+        CATEGORIES.iter().position(|(.., of)| of.is_some() && *of == code).unwrap_or_default()
+    };
+    let count = profile.frames.len();
+    let some = |number: u32| Some(number).filter(|number| *number != 0);
+    let frames = json!({
+        "length": count,
+        "address": vec![-1; count],
+        "inlineDepth": vec![0; count],
+        "category": profile.frames.iter().map(|frame| category(frame.function)).collect::<Vec<_>>(),
+        "subcategory": vec![0; count],
+        "func": profile.frames.iter().map(|frame| frame.function).collect::<Vec<_>>(),
+        "nativeSymbol": vec![Value::Null; count],
+        "innerWindowID": vec![Value::Null; count],
+        "line": profile.frames.iter().map(|frame| some(frame.line)).collect::<Vec<_>>(),
+        "column": vec![Value::Null; count],
+    });
+    let (mut resources, mut sources) = (Strings::default(), Strings::default());
+    let functions = &profile.functions;
+    let names: Vec<u64> = functions.iter().map(|function| strings.index(&function.name)).collect();
+    let of_resource = |file: &str| if file.is_empty() { -1 } else { resources.index(file) as i64 };
+    let of_resource: Vec<i64> = functions.iter().map(|function| &*function.file).map(of_resource).collect();
+    let of_source = |source: &str| (!source.is_empty()).then(|| sources.index(source));
+    let of_source: Vec<_> = functions.iter().map(|function| &*function.source).map(of_source).collect();
+    let functions = json!({
+        "length": functions.len(),
+        "name": names,
+        "isJS": vec![false; functions.len()],
+        "relevantForJS": vec![false; functions.len()],
+        "resource": of_resource,
+        "source": of_source,
+        "lineNumber": functions.iter().map(|function| some(function.start_line)).collect::<Vec<_>>(),
+        "columnNumber": vec![Value::Null; functions.len()],
+    });
+    let (resources, sources) = (resources.list, sources.list);
+    let mut names = |list: &[String]| -> Vec<u64> { list.iter().map(|name| strings.index(name)).collect() };
+    // Kind 1 is a library, of which only the name is known.
+    let resources = json!({
+        "length": resources.len(),
+        "lib": vec![Value::Null; resources.len()],
+        "name": names(&resources),
+        "host": vec![Value::Null; resources.len()],
+        "type": vec![1; resources.len()],
+    });
+    let sources = json!({
+        "length": sources.len(),
+        "id": vec![Value::Null; sources.len()],
+        "filename": names(&sources),
+        "startLine": vec![1; sources.len()],
+        "startColumn": vec![1; sources.len()],
+        "sourceMapURL": vec![Value::Null; sources.len()],
+    });
+    json!({
+        "stackTable": stacks,
+        "frameTable": frames,
+        "funcTable": functions,
+        "resourceTable": resources,
+        "nativeSymbols": { "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [] },
+        "sources": sources,
+        "stringArray": strings.list,
+    })
 }
 
 #[cfg(test)]
