@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use tracequet_dataset::error::Result;
-use tracequet_dataset::format::{AddressType, Summed, paths, tag_of};
+use tracequet_dataset::format::{Summed, paths, tag_of};
 use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
@@ -34,7 +34,7 @@ pub(crate) fn into_dataset(request: &Convert, name: &Path, one: &mut OneInput<'_
     let files: Vec<PathBuf> = request.inputs.iter().cloned().chain([name.to_owned()]).collect();
     let mut dataset = DatasetWriter::create(&request.output, one::options(request, &files))?;
     dataset.set_partition(hive.as_deref().map(paths::partition));
-    let shape = Shape { trace_id: hive.clone(), signed: request.address_type == AddressType::Int64 };
+    let shape = request.shape(hive.clone());
     let (summary, tables) = one(shape, &selection, &mut dataset)?;
     let trace_id = hive.clone().unwrap_or_else(|| trace_key(&summary.path, summary.identity.hash()));
     let input = InputSummary { trace_id, ..summary };

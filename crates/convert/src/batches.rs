@@ -9,7 +9,6 @@ use std::time::Instant;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::format::AddressType;
 use tracequet_dataset::table::names::safe;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::table::{Shape, Tables};
@@ -25,7 +24,7 @@ use super::hashed;
 use super::inputs;
 use super::request::{Convert, DatasetLayout, Progress};
 use super::stored::Fetches;
-use super::summary::{FailedInput, InputSummary, Summary, TableSummary, elapsed_ns};
+use super::summary::{FailedInput, InputSummary, Summary, TableSummary, add_tables, elapsed_ns};
 use crate::one::read_one;
 
 /// Rows of one table of one recording.
@@ -113,7 +112,7 @@ pub fn batches(
             request.identities.known(recording, request.hash_kind())
         };
         let trace_id = known.as_ref().filter(|_| has_keys).map(|known| key(&mut keys, recording, known.hash()));
-        let shape = shape(request, trace_id);
+        let shape = request.shape(trace_id);
         let stop = Cell::new(false);
         let mut has_rows = false;
         let mut receive_rows = |table: &str, rows: RecordBatch| {
@@ -145,7 +144,7 @@ pub fn batches(
                 let trace_id =
                     trace_id.unwrap_or_else(|| hashed::trace_key(&recording.name(), summary.identity.hash()));
                 converted.push(InputSummary { trace_id, ..summary });
-                add(&mut tables, written.into_iter().filter(|table| wants(&table.name)));
+                add_tables(&mut tables, written.into_iter().filter(|table| wants(&table.name)));
             }
             Err(error) if !is_alone && !has_rows && is_about(&error, &recording.name()) => {
                 failed.push((recording.name(), error));
@@ -177,11 +176,6 @@ fn key(keys: &mut HashMap<String, String>, recording: &RecordingPath, hash: &str
     }
 }
 
-/// The shape of the tables of a recording, with its key in each row if it is given.
-fn shape(request: &Convert, trace_id: Option<String>) -> Shape {
-    Shape { trace_id, signed: request.address_type == AddressType::Int64 }
-}
-
 /// The recordings of a request. An invalid address, or one of a kind that cannot be read, fails the request.
 fn recordings(request: &Convert, fetches: &Fetches) -> Result<Vec<(usize, RecordingPath)>> {
     for address in request.inputs.iter().filter_map(|input| RecordingPath::of_file(input).address()) {
@@ -195,18 +189,6 @@ fn recordings(request: &Convert, fetches: &Fetches) -> Result<Vec<(usize, Record
 /// Whether an error is about the recording, and not about the request.
 fn is_about(error: &Error, recording: &Path) -> bool {
     matches!(error, Error::Trace(TraceError::Unreadable { path, .. }) | Error::Io { path, .. } if path == recording)
-}
-
-fn add(tables: &mut Vec<TableSummary>, written: impl Iterator<Item = TableSummary>) {
-    for table in written {
-        match tables.iter_mut().find(|known| known.name == table.name) {
-            Some(known) => {
-                known.rows += table.rows;
-                known.bytes += table.bytes;
-            }
-            None => tables.push(table),
-        }
-    }
 }
 
 /// A table that a recording has.
@@ -253,7 +235,7 @@ pub fn tables(request: &Convert) -> Result<Vec<Vec<FoundTable>>> {
     for (input, recording) in &recordings {
         let recording = fetches.here(recording)?;
         let trace_id = has_keys.then(|| hashed::trace_key(&recording.name(), ""));
-        let listed = list(&recording, shape(request, trace_id))?;
+        let listed = list(&recording, request.shape(trace_id))?;
         let Some(known) = found.get_mut(*input) else { continue };
         // The recordings of an archive have most of their tables in common.
         let is_new = |table: &FoundTable| known.iter().all(|other| other.name != table.name);

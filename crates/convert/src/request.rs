@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::format::{AddressType, Format, Options};
+use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::select::without_groups;
 use tracequet_dataset::write::Compression;
 use tracequet_facts::code::own::OwnCode;
@@ -80,6 +81,11 @@ impl Convert {
     /// The hashes that are taken of recordings.
     pub(crate) fn hash_kind(&self) -> HashKind {
         if self.sha256 { HashKind::Both } else { HashKind::Blake3 }
+    }
+
+    /// The shape of the tables of a recording, with its key in each row if it is given.
+    pub(crate) fn shape(&self, trace_id: Option<String>) -> Shape {
+        Shape { trace_id, signed: self.address_type == AddressType::Int64 }
     }
 
     /// The directory of the dataset.

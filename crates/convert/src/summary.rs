@@ -79,6 +79,19 @@ pub struct TableSummary {
     pub bytes: u64,
 }
 
+/// Adds the tables of a recording to those of the ones before it.
+pub(crate) fn add_tables(all: &mut Vec<TableSummary>, more: impl IntoIterator<Item = TableSummary>) {
+    for table in more {
+        match all.iter_mut().find(|known| known.name == table.name) {
+            Some(known) => {
+                known.rows += table.rows;
+                known.bytes += table.bytes;
+            }
+            None => all.push(table),
+        }
+    }
+}
+
 /// A recording of several that could not be read. All that is in the dataset of it is its row in `trace`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-use tracequet_dataset::format::{AddressType, paths};
-use tracequet_dataset::table::Shape;
+use tracequet_dataset::format::paths;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::{DatasetWriter, Encoders};
 use tracequet_lake::{self as lake, Directory, Empty, Lake, NewRecording, check_head, describe};
@@ -42,7 +41,7 @@ fn add(request: &Convert, name: &Path, lake: &Lake, one: &mut OneInput<'_>) -> R
     options.partition = Some(paths::partition(&key));
     options.elsewhere = std::sync::Arc::new(empty.names().map(str::to_owned).collect());
     let mut part = DatasetWriter::part_of(lake.storage().folder(), encoders.clone(), options)?;
-    let shape = Shape { trace_id: Some(key.clone()), signed: request.address_type == AddressType::Int64 };
+    let shape = request.shape(Some(key.clone()));
     let (summary, tables) = one(shape, &selection, &mut part)?;
     let input = InputSummary { trace_id: key.clone(), ..summary };
     empty.put(lake, &encoders, version)?;

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use sha2::{Digest, Sha256};
 use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::format::AddressType;
 use tracequet_dataset::format::{VERSION, paths};
-use tracequet_dataset::table::Shape;
 use tracequet_dataset::table::schema::SCHEMA_VERSION;
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::{Encoders, WrittenTable};
@@ -84,7 +82,7 @@ fn recording(
         describe(&lake_of_parts, request.written(), request.refresh)
     };
     let mut parts = Parts::new(&parts_of, key, (options, encoders.clone()), every, metadata, &mut announce)?;
-    let shape = Shape { trace_id: Some(key.to_owned()), signed: request.address_type == AddressType::Int64 };
+    let shape = request.shape(Some(key.to_owned()));
     let (summary, tables) = one(shape, selection, &mut parts)?;
     let input = InputSummary { trace_id: key.to_owned(), ..summary };
     let before = entries::unfinished_entry(request, key, name, &tables);

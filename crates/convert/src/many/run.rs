@@ -7,8 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
 use tracequet_dataset::error::{Error, Result};
-use tracequet_dataset::format::{AddressType, Format, paths};
-use tracequet_dataset::table::Shape;
+use tracequet_dataset::format::{Format, paths};
 use tracequet_dataset::table::select::Selection;
 use tracequet_dataset::write::{DatasetOptions, DatasetWriter, Encoders, Shelf};
 use tracequet_lake::{self as lake, Directory, Empty, HeldRecording, Lake, NewRecording, Put, check_head, describe};
@@ -29,7 +28,7 @@ use crate::hashed::{identity_of, stamp, trace_key, whole_key};
 use crate::one::{options, read_one};
 use crate::request::{Convert, Progress, Step};
 use crate::stored::{self, Ahead, Fetches};
-use crate::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary, elapsed_ns};
+use crate::summary::{Done, FailedInput, InputSummary, SkippedInput, Summary, TableSummary, add_tables, elapsed_ns};
 
 /// Converts all inputs of a request into a dataset of several recordings.
 pub(crate) fn run(
@@ -457,7 +456,7 @@ impl Run<'_> {
         let mut progress = |position, total, events| {
             let _ = messages.send(Message::Progress(Progress { input, position, total, events }));
         };
-        let shape = self.shape(&key);
+        let shape = self.request.shape(Some(key.to_owned()));
         let identified = || identity.clone();
         let made = read_one(
             request,
@@ -533,7 +532,7 @@ impl Run<'_> {
             return Ok(Made::Known(Box::new(Outcome { done: Done::Failed(input), tables, failure: Some(error) })));
         }
         let mut part = DatasetWriter::part_beside(failures, self.encoders.clone(), self.options(&input.trace_id))?;
-        let tables = failed::write(request, &input, self.shape(&input.trace_id), &mut part)?;
+        let tables = failed::write(request, &input, self.request.shape(Some(input.trace_id.clone())), &mut part)?;
         let entry = entries::failed_entry(request, &input, &tables);
         // An earlier run had the same failure.
         replaced.push(input.trace_id.clone());
@@ -561,21 +560,5 @@ impl Run<'_> {
 
     fn options(&self, key: &str) -> DatasetOptions {
         DatasetOptions { partition: Some(paths::partition(key)), ..self.options.clone() }
-    }
-
-    fn shape(&self, key: &str) -> Shape {
-        Shape { trace_id: Some(key.to_owned()), signed: self.request.address_type == AddressType::Int64 }
-    }
-}
-
-fn add_tables(all: &mut Vec<TableSummary>, more: Vec<TableSummary>) {
-    for table in more {
-        match all.iter_mut().find(|known| known.name == table.name) {
-            Some(known) => {
-                known.rows += table.rows;
-                known.bytes += table.bytes;
-            }
-            None => all.push(table),
-        }
     }
 }
