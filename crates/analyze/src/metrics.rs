@@ -59,6 +59,12 @@ pub(crate) fn metrics_of_all(dataset: &Dataset, keys: &[&str]) -> Result<Vec<Vec
     recordings.iter().zip(stored).zip(have).map(figures).collect()
 }
 
+/// Whether a figure was recorded, if there was anything to take it of.
+pub(crate) fn is_recorded(all: &[Metric], name: &str) -> bool {
+    let is_known = |metric: &Metric| metric.value.is_some() || metric.missing == Some(Missing::Empty);
+    all.iter().any(|metric| metric.name == name && is_known(metric))
+}
+
 row!(struct MetricRow of metric { name, key, value, missing, observation_count, worst, scope, process_id, source });
 
 /// The figures of a recording, as the rows of its table `metric` come.

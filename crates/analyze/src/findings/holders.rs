@@ -6,7 +6,7 @@ use tracequet_dataset::read::Recording;
 use super::judge::Finding;
 use super::verdict::Verdict;
 use super::words;
-use crate::heap::{self, HeapGraph, Retention, Snapshot, held};
+use crate::heap::{self, Explanation, HeapGraph, Retention, Snapshot, held};
 
 /// The rules about objects that stay. The first one names their type.
 const RULES: [&str; 2] = ["leak", "growing_live_set"];
@@ -34,11 +34,7 @@ pub(super) fn name_holders(recording: &Recording<'_>, found: &mut [Finding]) -> 
     for process in processes {
         let is_its = |walk: &&Snapshot| process == 0 || walk.process_id == process;
         let Some(walk) = walks.iter().rev().find(is_its) else { continue };
-        let graph = match heap::read(recording, walk, MEMORY) {
-            Ok(graph) => graph,
-            Err(Error::TooLarge(_) | Error::OverMemory(_)) => continue,
-            Err(error) => return Err(error),
-        };
+        let Some(graph) = graph_of(recording, walk)? else { continue };
         let retention = Retention::of(&graph);
         let leaked = found.iter().find(|f| of_interest(f) && f.process_id == process && f.rule == RULES[0]);
         let leaked = leaked.and_then(|finding| finding.subject.clone());
@@ -52,12 +48,24 @@ pub(super) fn name_holders(recording: &Recording<'_>, found: &mut [Finding]) -> 
     Ok(())
 }
 
+/// The graph of a walk, if there is memory for it.
+pub(super) fn graph_of(recording: &Recording<'_>, walk: &Snapshot) -> Result<Option<HeapGraph>> {
+    match heap::read(recording, walk, MEMORY) {
+        Err(Error::TooLarge(_) | Error::OverMemory(_)) => Ok(None),
+        graph => graph.map(Some),
+    }
+}
+
+/// The path to an object, as far as there is room for it.
+pub(super) fn short_path(explanation: &Explanation) -> Option<String> {
+    explanation.path(PATH_ENDS).map(|path| words::short(&path, MAX_PATH))
+}
+
 /// A type, and a sentence on what holds it: the type that leaks, or else the own type that retains most.
 fn holder(graph: &HeapGraph, retention: &Retention, leaked: Option<&str>) -> Option<(String, String)> {
     let at_end = |name: &str| {
         let held = held(graph, retention, name, |_| 0.0)?;
-        let path = held.explanation.path(PATH_ENDS)?;
-        let (retained, path) = (words::size(held.retained_bytes as f64), words::short(&path, MAX_PATH));
+        let (retained, path) = (words::size(held.retained_bytes as f64), short_path(&held.explanation)?);
         let (name_of, is_one) = (words::short(name, 80), held.objects == 1);
         let objects = match is_one {
             true => format!("1 object of {name_of}, which retains {retained}, is held"),

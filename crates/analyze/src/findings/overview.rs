@@ -7,7 +7,7 @@ use tracequet_dataset::error::{Error, Result};
 use tracequet_dataset::read::Recording;
 use tracequet_trace::map::Map;
 
-use crate::metrics::{Metric, Missing, metrics};
+use crate::metrics::{Metric, is_recorded, metrics};
 use crate::present::units::{count, counted, duration, real, share, size, span};
 use crate::present::{Document, Sentence};
 use crate::subjects::allocations;
@@ -384,14 +384,8 @@ impl Overview {
                 Err(error) => return Err(error),
             }
         }
-        let is_missing = |name: &str| {
-            let of_name = reader.metrics.iter().filter(|metric| metric.name == name);
-            let is_known =
-                |metric: &Metric| metric.value.is_some() || metric.missing.is_none_or(|why| why == Missing::Empty);
-            !of_name.into_iter().any(is_known)
-        };
         let missing = ASKED.iter().filter(|(topic, metric, _)| {
-            is_missing(metric) && !overview.topics.iter().any(|known| known.name == *topic)
+            !is_recorded(&reader.metrics, metric) && !overview.topics.iter().any(|known| known.name == *topic)
         });
         overview.not_recorded = missing.map(|(topic, _, record)| (*topic, *record)).collect();
         Ok(overview)

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use tracequet_dataset::error::{Error, Result};
+use tracequet_dataset::error::Result;
 use tracequet_dataset::read::Recording;
 
+use super::holders::{graph_of, short_path};
 use super::judge::{Finding, sort};
 use super::score::score;
 use super::verdict::Verdict;
@@ -21,13 +22,6 @@ pub(super) const TABLES: [&str; 2] = ["gc", "gc_generation_range"];
 
 /// With fewer young objects there is no verdict.
 const LEAST_OBJECTS: u64 = 1_000;
-
-/// Memory of the graph, as of `tracequet heap`.
-const MEMORY: u64 = 4 << 30;
-
-/// Steps of a path that are named, as many of its beginning and of its end, and letters of it.
-const PATH_ENDS: usize = 5;
-const MAX_PATH: usize = 600;
 
 /// Generations of old objects: 2, large objects, pinned objects.
 const OLD: std::ops::RangeInclusive<u8> = 2..=4;
@@ -75,11 +69,7 @@ pub(super) fn judge_walks(recording: &Recording<'_>, found: &mut Vec<Finding>) -
         }
     })?;
     bounds.sort_unstable();
-    let graph = match heap::read(recording, walk, MEMORY) {
-        Ok(graph) => graph,
-        Err(Error::TooLarge(_) | Error::OverMemory(_)) => return Ok(()),
-        Err(error) => return Err(error),
-    };
+    let Some(graph) = graph_of(recording, walk)? else { return Ok(()) };
     let held = held(&graph, &bounds);
     if held.young_objects < LEAST_OBJECTS {
         let why =
@@ -147,9 +137,7 @@ fn judge(graph: &HeapGraph, held: &Held, finding: &mut Finding) {
     let Some((node, young)) = held.largest else { return };
     let explanation = explain(graph, &Retention::of(graph), node);
     let name = &explanation.object.type_name;
-    let path = explanation
-        .path(PATH_ENDS)
-        .map_or_else(String::new, |path| format!(", held by {}", words::short(&path, MAX_PATH)));
+    let path = short_path(&explanation).map_or_else(String::new, |path| format!(", held by {path}"));
     finding.sentence += &format!(" One {} holds {} of them{path}.", words::short(name, 80), count(young));
     finding.subject = Some(name.to_string());
     finding.next_step = format!("tracequet heap IN --object {:#x}", explanation.object.address);

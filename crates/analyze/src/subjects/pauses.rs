@@ -4,7 +4,7 @@
 //! pauses. Pauses of several runtimes of a process may overlap: a sum of times counts what they have in common once,
 //! for the one that began first.
 
-use crate::metrics::{Metric, Missing, metrics};
+use crate::metrics::{is_recorded, metrics};
 use crate::prelude::*;
 
 /// Bytes of a pause in memory, with its part.
@@ -151,8 +151,7 @@ impl Pauses {
 
 /// Whether the recording would have pauses if there had been any, so that none means 0.
 pub fn are_recorded(recording: &Recording<'_>) -> Result<bool> {
-    let is_known = |metric: &Metric| metric.value.is_some() || metric.missing == Some(Missing::Empty);
-    Ok(metrics(recording)?.iter().any(|metric| metric.name == "gc.pause.total" && is_known(metric)))
+    Ok(is_recorded(&metrics(recording)?, "gc.pause.total"))
 }
 
 #[cfg(test)]

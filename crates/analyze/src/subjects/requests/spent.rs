@@ -4,7 +4,7 @@
 use super::route::route;
 use super::work::{Activity, Kind, Work, id_of, query_text};
 use super::worked::{Asked, MAX_TIMES, Worked, lies_in};
-use crate::metrics::{Metric, Missing, metrics};
+use crate::metrics::{is_recorded, metrics};
 use crate::prelude::*;
 use crate::subjects::allocations::{self, Allocation};
 use crate::subjects::processor::{State, is_of_runtime};
@@ -177,10 +177,7 @@ pub fn spent(
     let (parts, last_cpu) = (Parts::default(), Map::default());
     let mut sums = Sums { asked, worked, all: vec![[0; SHARES]; asked.len()], parts, parted, last_cpu };
     let known = metrics(recording)?;
-    let is_recorded = |name: &str| {
-        let is_known = |metric: &Metric| metric.value.is_some() || metric.missing == Some(Missing::Empty);
-        known.iter().any(|metric| metric.name == name && is_known(metric))
-    };
+    let is_recorded = |name: &str| is_recorded(&known, name);
     let has_time = samples(recording, &mut sums)?;
     recording.each_recorded::<Wait<'_>>(|row| {
         sums.add_time(Share::Wait, (row.process_id, row.thread_id), row.start_ts_ns, row.end_ts_ns, row.callsite_id);
