@@ -147,7 +147,7 @@ pub fn provider(blob: &[u8]) -> String {
 /// Reads a schema for events of processes with pointers of `pointer_size` bytes.
 pub fn parse(blob: &[u8], pointer_size: u8) -> Description {
     let Ok((rest, info)) = event_info(blob) else {
-        return Description { unreadable: Some(DAMAGED), ..Description::default() };
+        return Description { fields: Some(Err(DAMAGED)), ..Description::default() };
     };
     let (task, opcode) = (text(blob, info.task_name), text(blob, info.opcode_name));
     let name = match (task.is_empty(), opcode.is_empty() || opcode == "Info") {
@@ -156,11 +156,8 @@ pub fn parse(blob: &[u8], pointer_size: u8) -> Description {
         (true, _) => opcode,
     };
     let message = Some(text(blob, info.message)).filter(|m| !m.is_empty()).map(Into::into);
-    let (fields, unreadable) = match fields(blob, rest, &info, pointer_size) {
-        Ok(fields) => (Some(fields), None),
-        Err(why) => (None, Some(why)),
-    };
-    Description { provider: text(blob, info.provider_name), name, message, fields, unreadable }
+    let fields = Some(fields(blob, rest, &info, pointer_size));
+    Description { provider: text(blob, info.provider_name), name, message, fields }
 }
 
 /// The fields of a schema; `rest` is what follows its fixed part.
@@ -267,9 +264,7 @@ mod tests {
     }
 
     fn kinds(blob: &[u8]) -> Result<Vec<FieldType>, &'static str> {
-        let parsed = parse(blob, 4);
-        let fields = parsed.fields.ok_or_else(|| parsed.unreadable.unwrap())?;
-        Ok(fields.into_iter().map(|f| f.kind).collect())
+        Ok(parse(blob, 4).fields.unwrap()?.into_iter().map(|f| f.kind).collect())
     }
 
     #[test]

@@ -134,12 +134,8 @@ impl EventManifest {
             Some(Ok(Err(why))) => Err(*why),
             Some(Err(why)) => Err(why),
         };
-        let (fields, unreadable) = match fields {
-            Ok(fields) => (Some(fields), None),
-            Err(why) => (None, Some(why)),
-        };
         let (provider, name, message) = (self.provider.clone(), event.name.clone(), event.message.clone());
-        Some(Description { provider, name, message, fields, unreadable })
+        Some(Description { provider, name, message, fields: Some(fields) })
     }
 }
 
@@ -354,9 +350,9 @@ mod tests {
             field("L", FieldType::U32),
             field("D", FieldType::Counted(Box::new(FieldType::U8), 2)),
         ];
-        assert_eq!(seven.fields, Some(expected));
-        assert_eq!(manifest.describe(8, 0, 8).unwrap().fields, Some(Vec::new()));
-        assert_eq!(manifest.describe(9, 0, 8).unwrap().unreadable, Some("a template that is not there"));
+        assert_eq!(seven.fields, Some(Ok(expected)));
+        assert_eq!(manifest.describe(8, 0, 8).unwrap().fields, Some(Ok(Vec::new())));
+        assert_eq!(manifest.describe(9, 0, 8).unwrap().fields, Some(Err("a template that is not there")));
         assert_eq!(manifest.describe(7, 0, 8), None);
     }
 

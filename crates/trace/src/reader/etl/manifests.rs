@@ -79,11 +79,8 @@ impl EventManifests {
     fn message<'t>(&self, event_type: &'t EventType, etw: &EtwLayout) -> Cow<'t, EventType> {
         let class = event_type.provider_guid.and_then(|guid| self.messages.get(&guid));
         let said = class.and_then(|class| class.describe(event_type.event_id, 0, etw.pointer_size));
-        let Some(said) = said else { return Cow::Borrowed(event_type) };
-        let layout = match said.unreadable {
-            Some(why) => Layout::Unreadable(why),
-            None => Layout::Etw(EtwLayout { fields: said.fields, ..*etw }),
-        };
+        let Some(mut said) = said else { return Cow::Borrowed(event_type) };
+        let layout = said.layout(etw.pointer_size, etw.form);
         let (provider, name, message) = (said.provider, said.name, said.message);
         Cow::Owned(EventType { provider, name, message, layout, ..event_type.clone() })
     }
@@ -130,15 +127,12 @@ impl EventManifests {
         }
         let version = u16::try_from(event_type.version).unwrap_or(u16::MAX);
         let said = list.iter().find_map(|m| m.describe(event_type.event_id, version, etw.pointer_size));
-        let is_better = |said: &Description| said.unreadable.is_none() || etw.fields.is_none();
-        if let Some(said) = said.filter(is_better) {
+        let is_better = |said: &Description| !matches!(said.fields, Some(Err(_))) || etw.fields.is_none();
+        if let Some(mut said) = said.filter(is_better) {
+            out.layout = said.layout(etw.pointer_size, etw.form);
             out.provider = said.provider;
             out.name = said.name;
             out.message = said.message;
-            out.layout = match said.unreadable {
-                Some(why) => Layout::Unreadable(why),
-                None => Layout::Etw(EtwLayout { fields: said.fields, ..*etw }),
-            };
         }
         Cow::Owned(out)
     }
@@ -190,7 +184,8 @@ fn shipped<'t>(mut event_type: Cow<'t, EventType>, etw: &EtwLayout) -> (Cow<'t, 
     let manifest = event_type.provider_guid.and_then(shipped::manifest).and_then(|read| read.as_ref().ok());
     let version = u16::try_from(event_type.version).unwrap_or(u16::MAX);
     let said = manifest.and_then(|m| m.describe(event_type.event_id, version, etw.pointer_size));
-    let Some(said) = said else { return (event_type, Describes::Recording) };
+    let Some(mut said) = said else { return (event_type, Describes::Recording) };
+    let layout = said.layout(etw.pointer_size, etw.form);
     let out = event_type.to_mut();
     if !said.name.is_empty() {
         out.name = said.name;
@@ -198,10 +193,7 @@ fn shipped<'t>(mut event_type: Cow<'t, EventType>, etw: &EtwLayout) -> (Cow<'t, 
     if etw.fields.is_some() {
         return (event_type, Describes::Recording);
     }
-    out.layout = match said.unreadable {
-        Some(why) => Layout::Unreadable(why),
-        None => Layout::Etw(EtwLayout { fields: said.fields, ..*etw }),
-    };
+    out.layout = layout;
     (event_type, Describes::Shipped)
 }
 

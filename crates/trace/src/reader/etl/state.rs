@@ -349,22 +349,16 @@ impl<'v> EtlState<'v> {
         let description = match (key.form, items.schema) {
             (EtwForm::SelfDescribed, Some(blob)) => match tracelogging::parse(blob, key.pointer_size) {
                 Ok(description) => Some(description),
-                Err(why) => Some(Description { unreadable: Some(why), ..Description::default() }),
+                Err(why) => Some(Description { fields: Some(Err(why)), ..Description::default() }),
             },
             _ => self.known.schemas.describe(&key.guid, key.id, key.version, key.form, key.schema, key.pointer_size),
         };
-        let description = description.unwrap_or_default();
+        let mut description = description.unwrap_or_default();
+        let layout = description.layout(key.pointer_size, key.form);
         let described_by = Some(description.provider).filter(|name| !name.is_empty());
         let named = items.provider_name().or(self.known.schemas.provider_name(&key.guid)).map(str::to_owned);
         let named = named.or(described_by).or_else(|| header::kernel_provider(head));
         let provider = named.unwrap_or_default();
-        let layout = match description.unreadable {
-            Some(why) => Layout::Unreadable(why),
-            None => {
-                let (pointer_size, fields) = (key.pointer_size, description.fields);
-                Layout::Etw(EtwLayout { pointer_size, form: key.form, fields })
-            }
-        };
         EventType { provider, name: description.name, layout, message: description.message, ..bare(key, head) }
     }
 }

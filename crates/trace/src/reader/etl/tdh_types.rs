@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::reader::{Field, FieldType, Shown};
+use crate::reader::{EtwForm, EtwLayout, Field, FieldType, Layout, Shown};
 
 /// A description of a kind of event, by a recording or a manifest.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,10 +15,18 @@ pub struct Description {
     pub name: String,
     /// Message.
     pub message: Option<Arc<str>>,
-    /// The fields; `None` when they are not described.
-    pub fields: Option<Vec<Field>>,
-    /// Why the fields cannot be used.
-    pub unreadable: Option<&'static str>,
+    /// The fields, or why they cannot be used; `None` when they are not described.
+    pub fields: Option<Result<Vec<Field>, &'static str>>,
+}
+
+impl Description {
+    /// The layout of an event of this form that is described so.
+    pub fn layout(&mut self, pointer_size: u8, form: EtwForm) -> Layout {
+        match self.fields.take().transpose() {
+            Ok(fields) => Layout::Etw(EtwLayout { pointer_size, form, fields }),
+            Err(why) => Layout::Unreadable(why),
+        }
+    }
 }
 
 macro_rules! in_types {

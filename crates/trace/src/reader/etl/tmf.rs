@@ -139,11 +139,19 @@ Irp->Status, ItemNTSTATUS -- 11
             ("queue_c258", Some("%0Request %10!d! of \\\"%11!s!\\\""))
         );
         let kinds = |number| -> Vec<(String, FieldType)> {
-            class.describe(number, 0, 8).unwrap().fields.unwrap().into_iter().map(|f| (f.name, f.kind)).collect()
+            class
+                .describe(number, 0, 8)
+                .unwrap()
+                .fields
+                .unwrap()
+                .unwrap()
+                .into_iter()
+                .map(|f| (f.name, f.kind))
+                .collect()
         };
         assert_eq!(kinds(10), [("Max(number, 2)".into(), FieldType::I32), ("name".into(), FieldType::AnsiZ)]);
         assert_eq!(kinds(11), []);
-        assert_eq!(class.describe(12, 0, 8).unwrap().unreadable, Some(UNKNOWN), "where its values end is not known");
+        assert_eq!(class.describe(12, 0, 8).unwrap().fields, Some(Err(UNKNOWN)), "where its values end is not known");
         assert_eq!(kinds(13)[0].1, FieldType::U32);
         assert!(matches!(&kinds(13)[1].1, FieldType::Shown(..)), "a code that is shown in hexadecimal");
     }

@@ -72,7 +72,7 @@ impl Reader {
         let mut whole = u16le("size").flat_map(|size| take(usize::from(size).saturating_sub(2), "schema"));
         let (rest, whole) = whole.parse(blob)?;
         let (_, (_, name, fields)) = (tags, name, |input| self.fields(input)).parse(whole)?;
-        Ok((rest, Description { name, fields: Some(fields), ..Description::default() }))
+        Ok((rest, Description { name, fields: Some(Ok(fields)), ..Description::default() }))
     }
 
     /// Fields up to the end.
@@ -144,7 +144,7 @@ mod tests {
     fn kinds(fields: &[u8]) -> Result<Vec<FieldType>, &'static str> {
         let description = parse(&blob(fields), 8)?;
         assert_eq!(description.name, "E");
-        Ok(description.fields.unwrap().into_iter().map(|f| f.kind).collect())
+        Ok(description.fields.unwrap().unwrap().into_iter().map(|f| f.kind).collect())
     }
 
     #[test]
