@@ -2,14 +2,12 @@
 
 use super::code_map::{CodeMap, Span};
 use crate::fact::Module;
+use crate::listed::{Listed, Said, Timed};
 use crate::prelude::*;
-
-/// A recording of a whole machine holds tens of thousands at most; past it modules are left out and counted.
-const MAX_MODULES: usize = 1 << 17;
 
 /// Events that name symbols. A module that is listed at the start and at the end has each twice; those of .NET have
 /// another two.
-const MAX_PDBS: usize = 4 * MAX_MODULES;
+const MAX_PDBS: usize = 1 << 19;
 
 /// Bytes of their paths, at most.
 const MAX_TEXT: usize = 32 << 20;
@@ -17,12 +15,8 @@ const MAX_TEXT: usize = 32 << 20;
 /// The meaning of an event about a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModulesAction {
-    /// The module is loaded.
-    Load,
-    /// The module is unloaded.
-    Unload,
-    /// The module is there, at the start or at the end of the session.
-    Listed,
+    /// What is said of a module.
+    Module(Said),
     /// Which symbols belong to it.
     Symbols,
     /// Which symbols belong to its IL.
@@ -63,7 +57,8 @@ struct Symbols<'m> {
 }
 
 /// A module: its row, but for the path.
-struct Listed {
+#[derive(Debug)]
+struct Known {
     row: Module<'static>,
     process: ProcessKey,
     path: String,
@@ -74,16 +69,14 @@ struct Listed {
 /// The modules of a recording, in the order of first sight.
 #[derive(Default)]
 pub struct Modules {
-    list: Vec<Listed>,
-    loaded: Map<(ProcessKey, u64), usize>,
+    list: Listed<Known>,
     /// The events that name symbols, by process id and base address, with their times: the merge step writes them with
     /// the time of an event of the image, before or after it.
     named: Map<(u64, u64), Vec<(i64, Named)>>,
     /// The number of names.
     named_count: usize,
+    /// Bytes of the paths of symbols.
     text: usize,
-    /// Modules that did not fit.
-    pub lost: u64,
 }
 
 impl Modules {
@@ -115,17 +108,17 @@ impl Modules {
 
     /// Where the modules lie.
     pub fn map(&self) -> CodeMap {
-        let spans = self.list.iter().enumerate().filter_map(|(index, Listed { row, process, .. })| {
-            let span = Span::new(row.base_address, row.size_bytes, index)?;
-            let (from_ns, until_ns) = (row.load_ts_ns.unwrap_or(i64::MIN), row.unload_ts_ns.unwrap_or(i64::MAX));
-            Some((*process, Span { from_ns, until_ns, ..span }))
+        let spans = self.list.all().iter().enumerate().filter_map(|(index, Timed { item, begun_ns, ended_ns })| {
+            let span = Span::new(item.row.base_address, item.row.size_bytes, index)?;
+            let (from_ns, until_ns) = (begun_ns.unwrap_or(i64::MIN), ended_ns.unwrap_or(i64::MAX));
+            Some((item.process, Span { from_ns, until_ns, ..span }))
         });
         CodeMap::new(spans)
     }
 
     /// A module by its index in the map: base address and path.
     pub fn module(&self, index: usize) -> Option<(u64, &str)> {
-        self.list.get(index).map(|module| (module.row.base_address, module.path.as_str()))
+        self.list.all().get(index).map(|module| (module.item.row.base_address, module.item.path.as_str()))
     }
 
     /// The symbols of each module, in the order of the map's indices.
@@ -135,7 +128,7 @@ impl Modules {
 
     /// The symbols of the IL of modules that are portable, or may be: process, path, and what identifies them.
     pub fn of_il(&self) -> Vec<(ProcessKey, &str, &Pdb)> {
-        let known = self.list.iter().zip(self.symbols()).filter_map(|(module, symbols)| {
+        let known = self.list.each().zip(self.symbols()).filter_map(|(module, symbols)| {
             let own = symbols.own.filter(|_| symbols.portable_stamp.is_some());
             Some((module.process, module.path.as_str(), symbols.il.or(own)?))
         });
@@ -145,7 +138,7 @@ impl Modules {
     fn symbols(&self) -> Vec<Symbols<'_>> {
         // When modules appear in each place, in the order of time.
         let mut places: Map<(u64, u64), Vec<i64>> = Map::default();
-        for Listed { row, first_ns, .. } in &self.list {
+        for Known { row, first_ns, .. } in self.list.each() {
             places.entry((row.process_id, row.base_address)).or_default().push(*first_ns);
         }
         // Live events may come late.
@@ -156,7 +149,7 @@ impl Modules {
             (*place, named)
         });
         let named: Map<(u64, u64), Vec<&(i64, Named)>> = sorted.collect();
-        let of = |Listed { row, first_ns, .. }: &Listed| {
+        let of = |Timed { item: Known { row, first_ns, .. }, ended_ns, .. }: &Timed<Known>| {
             let place = (row.process_id, row.base_address);
             let named = named.get(&place).map(Vec::as_slice).unwrap_or_default();
             let (from, until) = match places.get(&place).map(Vec::as_slice).unwrap_or_default() {
@@ -164,7 +157,7 @@ impl Modules {
                 // Of several modules in the same place, one after the other, the one that was there at that time.
                 starts => {
                     let next = starts.get(starts.partition_point(|start| *start <= *first_ns));
-                    (*first_ns, row.unload_ts_ns.unwrap_or(i64::MAX).min(next.map_or(i64::MAX, |next| next - 1)))
+                    (*first_ns, ended_ns.unwrap_or(i64::MAX).min(next.map_or(i64::MAX, |next| next - 1)))
                 }
             };
             let mut symbols = Symbols::default();
@@ -177,7 +170,7 @@ impl Modules {
             }
             symbols
         };
-        self.list.iter().map(of).collect()
+        self.list.all().iter().map(of).collect()
     }
 }
 
@@ -187,10 +180,10 @@ const IMAGE_ID: &str = "KernelTraceControl-ImageId";
 impl Tracker for Modules {
     type Action = ModulesAction;
     const EVENTS: Events<ModulesAction> = &[
-        (IMAGE, "Load", ModulesAction::Load),
-        (IMAGE, "Unload", ModulesAction::Unload),
-        (IMAGE, "DCStart", ModulesAction::Listed),
-        (IMAGE, "DCEnd", ModulesAction::Listed),
+        (IMAGE, "Load", ModulesAction::Module(Said::Begun)),
+        (IMAGE, "Unload", ModulesAction::Module(Said::Ended)),
+        (IMAGE, "DCStart", ModulesAction::Module(Said::There)),
+        (IMAGE, "DCEnd", ModulesAction::Module(Said::There)),
         (IMAGE_ID, "PdbId", ModulesAction::Symbols),
         (IMAGE_ID, "ILPdbId", ModulesAction::IlSymbols),
         (IMAGE_ID, "DebugEntry", ModulesAction::DebugEntry),
@@ -201,48 +194,35 @@ impl Tracker for Modules {
     }
 
     fn event(&mut self, action: ModulesAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
-        let base_address = input.number("ImageBase");
-        let key = (input.process(), base_address);
-        let known = match action {
-            // A module that is loaded where another one was: the unloading of that one was lost.
-            ModulesAction::Load => None,
-            ModulesAction::Listed => self.loaded.get(&key).copied(),
-            ModulesAction::Unload => self.loaded.remove(&key),
-            ModulesAction::Symbols | ModulesAction::IlSymbols | ModulesAction::DebugEntry => {
-                return self.named(action, input);
-            }
+        let ModulesAction::Module(said) = action else { return self.named(action, input) };
+        let (base_address, path, first_ns) = (input.number("ImageBase"), input.text("FileName"), input.ts_ns());
+        let id = (input.process(), base_address);
+        let new = || Known {
+            row: Module {
+                module_id: base_address,
+                kind: "native",
+                base_address,
+                size_bytes: input.number("ImageSize"),
+                time_date_stamp: input.fields.small("TimeDateStamp").unwrap_or_default(),
+                ..input.row()
+            },
+            process: id.0,
+            path: path.to_owned(),
+            first_ns,
         };
-        if let Some(module) = known.and_then(|index| self.list.get_mut(index)) {
-            if action == ModulesAction::Unload {
-                module.row.unload_ts_ns = Some(input.ts_ns());
-            }
-            return;
+        self.list.said(said, (id, first_ns), |_| true, path.len(), new);
+        if said == Said::Ended {
+            self.list.gone(id);
         }
-        let path = input.text("FileName");
-        if self.list.len() >= MAX_MODULES || self.text > MAX_TEXT {
-            self.lost += 1;
-            return;
-        }
-        self.text += path.len();
-        if action != ModulesAction::Unload {
-            self.loaded.insert(key, self.list.len());
-        }
-        let row = Module {
-            module_id: base_address,
-            kind: "native",
-            base_address,
-            size_bytes: input.number("ImageSize"),
-            time_date_stamp: input.fields.small("TimeDateStamp").unwrap_or_default(),
-            load_ts_ns: (action == ModulesAction::Load).then_some(input.ts_ns()),
-            unload_ts_ns: (action == ModulesAction::Unload).then_some(input.ts_ns()),
-            ..input.row()
-        };
-        self.list.push(Listed { row, process: key.0, path: path.to_owned(), first_ns: input.ts_ns() });
     }
 
     fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
-        for (Listed { row, path, .. }, symbols) in self.list.iter().zip(self.symbols()) {
-            let mut module = Module { path, portable_pdb_stamp: symbols.portable_stamp, ..*row };
+        for (Timed { item: Known { row, path, .. }, begun_ns, ended_ns }, symbols) in
+            self.list.all().iter().zip(self.symbols())
+        {
+            let (load_ts_ns, unload_ts_ns) = (*begun_ns, *ended_ns);
+            let stamp = symbols.portable_stamp;
+            let mut module = Module { path, load_ts_ns, unload_ts_ns, portable_pdb_stamp: stamp, ..*row };
             if let Some(pdb) = symbols.own {
                 (module.pdb_guid, module.pdb_age) = (pdb.guid, pdb.age);
                 module.pdb_path = pdb.path.as_deref();
@@ -255,36 +235,6 @@ impl Tracker for Modules {
     }
 
     fn dropped(&self) -> Vec<Dropped> {
-        vec![Dropped::modules(self.lost)]
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fact::Fact;
-    use crate::tests::made_up::{Each, Given, event};
-
-    fn load(modules: &mut Modules, base: u64) {
-        let fields = [("ImageBase", Given::Number(base)), ("FileName", Given::Text("a.dll"))];
-        event(ModulesAction::Load, 1, &fields, |input| {
-            modules.event(ModulesAction::Load, input, &mut Shared::default(), &mut Each(|_: &Fact<'_>| {}))
-        });
-    }
-
-    #[test]
-    fn modules_and_their_paths_have_a_bound() {
-        let mut modules = Modules { text: 32 << 20, ..Modules::default() };
-        load(&mut modules, 1);
-        load(&mut modules, 2);
-        assert_eq!((modules.list.len(), modules.lost), (1, 1), "32 MB of paths");
-
-        let mut modules = Modules::default();
-        let listed =
-            || Listed { row: Module::default(), process: ProcessKey::default(), path: String::new(), first_ns: 0 };
-        modules.list.extend((1..1 << 17).map(|_| listed()));
-        load(&mut modules, 1);
-        load(&mut modules, 2);
-        assert_eq!((modules.list.len(), modules.lost), (1 << 17, 1));
+        vec![Dropped::modules(self.list.lost)]
     }
 }

@@ -11,6 +11,7 @@ mod kernel_images;
 pub mod linux_switches;
 mod nesting;
 pub mod network;
+mod paths;
 pub mod registry;
 pub mod scheduling;
 pub mod system_calls;

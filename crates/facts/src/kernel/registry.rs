@@ -3,8 +3,9 @@
 //! An event comes at the end of an operation and says when it began, in ticks of the session's clock. A key goes by its
 //! control block; events name it when it is made, and lists name those that are there.
 
+use super::paths::Paths;
 use crate::fact::{Registry, RegistryKey};
-use crate::listed::Listed;
+use crate::listed::{Said, Timed};
 use crate::prelude::*;
 
 /// The meaning of an event.
@@ -12,50 +13,17 @@ use crate::prelude::*;
 pub enum RegistryAction {
     /// An operation ended; the word of the table for it.
     Ended(&'static str),
-    /// A key gets a control block.
-    Create,
-    /// The control block is free.
-    Delete,
-    /// A key has a control block.
-    Listed,
+    /// What is said of a control block of a key.
+    Key(Said),
 }
 
 /// The longest time before the recording at which an operation may have begun. A longer time is that of another clock.
 const MAX_BEFORE_NS: i64 = 3_600_000_000_000;
 
-#[derive(Debug)]
-struct Known {
-    row: RegistryKey<'static>,
-    path: String,
-}
-
 /// The keys of a recording.
 #[derive(Debug, Default)]
 pub struct RegistryOperations {
-    keys: Listed<Known>,
-}
-
-impl RegistryOperations {
-    fn key(&mut self, action: RegistryAction, input: &Input<'_>) {
-        let (key_handle, path) = (input.number("KeyHandle"), input.text("KeyName"));
-        // Control blocks are those of the machine.
-        let id = (ProcessKey::default(), key_handle);
-        // The end of a control block may have no name.
-        let is_another = self.keys.get(id).is_some_and(|known| known.path != path && action != RegistryAction::Delete);
-        if action == RegistryAction::Create || is_another {
-            self.keys.gone(id);
-        }
-        let row = RegistryKey { key_handle, ..RegistryKey::default() };
-        let known = self.keys.known(id, path.len(), || Known { row, path: path.to_owned() });
-        match (action, known) {
-            (RegistryAction::Create, Some(known)) => known.row.create_ts_ns = Some(input.ts_ns()),
-            (RegistryAction::Delete, Some(known)) => {
-                known.row.delete_ts_ns = Some(input.ts_ns());
-                self.keys.gone(id);
-            }
-            _ => {}
-        }
-    }
+    keys: Paths,
 }
 
 const REGISTRY: &str = "Windows-Kernel-Registry";
@@ -79,10 +47,10 @@ impl Tracker for RegistryOperations {
         (REGISTRY, "Close", RegistryAction::Ended("close")),
         (REGISTRY, "QuerySecurity", RegistryAction::Ended("query_security")),
         (REGISTRY, "SetSecurity", RegistryAction::Ended("set_security")),
-        (REGISTRY, "KcbCreate", RegistryAction::Create),
-        (REGISTRY, "KcbDelete", RegistryAction::Delete),
-        (REGISTRY, "KcbRundownBegin", RegistryAction::Listed),
-        (REGISTRY, "KcbRundownEnd", RegistryAction::Listed),
+        (REGISTRY, "KcbCreate", RegistryAction::Key(Said::Begun)),
+        (REGISTRY, "KcbDelete", RegistryAction::Key(Said::Ended)),
+        (REGISTRY, "KcbRundownBegin", RegistryAction::Key(Said::There)),
+        (REGISTRY, "KcbRundownEnd", RegistryAction::Key(Said::There)),
     ];
 
     fn is_reference(action: RegistryAction) -> bool {
@@ -90,13 +58,18 @@ impl Tracker for RegistryOperations {
     }
 
     fn event(&mut self, action: RegistryAction, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
-        let RegistryAction::Ended(kind) = action else { return self.key(action, input) };
+        let (key_handle, name) = (input.number("KeyHandle"), input.text("KeyName"));
+        let kind = match action {
+            RegistryAction::Ended(kind) => kind,
+            // The end of a control block may have no name.
+            RegistryAction::Key(said) => return self.keys.said(said, key_handle, name, input.ts_ns(), false),
+        };
         sink.add(&Registry {
             end_ts_ns: input.ts_ns(),
             start_ts_ns: input.began(shared.clock.as_ref(), MAX_BEFORE_NS),
             kind,
-            key_handle: input.number("KeyHandle"),
-            name: input.text("KeyName"),
+            key_handle,
+            name,
             index: input.fields.small("Index").unwrap_or_default(),
             status: input.number("Status") as u32,
             ..input.row()
@@ -104,13 +77,13 @@ impl Tracker for RegistryOperations {
     }
 
     fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
-        for known in self.keys.take() {
-            sink.add(&RegistryKey { path: &known.path, ..known.row });
+        for Timed { item: (key_handle, path), begun_ns, ended_ns } in self.keys.list.take() {
+            sink.add(&RegistryKey { key_handle, path: &path, create_ts_ns: begun_ns, delete_ts_ns: ended_ns });
         }
     }
 
     fn dropped(&self) -> Vec<Dropped> {
         let message = "too many keys of the registry to remember";
-        vec![Dropped { code: "too_many_registry_keys", count: self.keys.lost, message }]
+        vec![Dropped { code: "too_many_registry_keys", count: self.keys.list.lost, message }]
     }
 }

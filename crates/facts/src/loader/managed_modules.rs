@@ -3,19 +3,8 @@
 use tracequet_trace::reader::symbols::{self, NativeKey};
 
 use crate::fact::ManagedModule;
-use crate::listed::Listed;
+use crate::listed::{Listed, Said, Timed};
 use crate::prelude::*;
-
-/// The meaning of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ManagedModulesAction {
-    /// A module is loaded.
-    Load,
-    /// The module is unloaded.
-    Unload,
-    /// The module is there, at the start or at the end of the session.
-    Listed,
-}
 
 /// A module: its row, but for the text.
 #[derive(Debug)]
@@ -98,40 +87,34 @@ impl Known {
 }
 
 impl Tracker for ManagedModules {
-    type Action = ManagedModulesAction;
-    const EVENTS: Events<ManagedModulesAction> = &[
-        (RUNTIME, "ModuleLoad", ManagedModulesAction::Load),
-        (RUNTIME, "ModuleUnload", ManagedModulesAction::Unload),
-        (RUNTIME, "ModuleDCStartV2", ManagedModulesAction::Listed),
-        (RUNTIME, "ModuleDCEndV2", ManagedModulesAction::Listed),
-        (RUNDOWN, "ModuleDCStart", ManagedModulesAction::Listed),
-        (RUNDOWN, "ModuleDCEnd", ManagedModulesAction::Listed),
+    type Action = Said;
+    const EVENTS: Events<Said> = &[
+        (RUNTIME, "ModuleLoad", Said::Begun),
+        (RUNTIME, "ModuleUnload", Said::Ended),
+        (RUNTIME, "ModuleDCStartV2", Said::There),
+        (RUNTIME, "ModuleDCEndV2", Said::There),
+        (RUNDOWN, "ModuleDCStart", Said::There),
+        (RUNDOWN, "ModuleDCEnd", Said::There),
     ];
 
-    fn is_reference(_: ManagedModulesAction) -> bool {
+    fn is_reference(_: Said) -> bool {
         true
     }
 
-    fn event(&mut self, action: ManagedModulesAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn event(&mut self, said: Said, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let id = (input.process(), input.number("ModuleID"));
         let path = input.text("ModuleILPath");
         // The rundown lists once more what was unloaded just before, at the end of a process.
-        if action == ManagedModulesAction::Load || self.list.get(id).is_some_and(|known| known.path != path) {
-            self.list.gone(id);
-        }
         let texts = ["ModuleILPath", "ModuleNativePath", "ManagedPdbBuildPath", "NativePdbBuildPath", "NativeBuildID"];
         let text = texts.iter().map(|name| input.text(name).len()).sum();
-        let known = self.list.known(id, text, || new(input));
-        match (action, known) {
-            (ManagedModulesAction::Load, Some(known)) => known.row.load_ts_ns = Some(input.ts_ns()),
-            (ManagedModulesAction::Unload, Some(known)) => known.row.unload_ts_ns = Some(input.ts_ns()),
-            _ => {}
-        }
+        self.list.said(said, (id, input.ts_ns()), |known| known.path == path, text, || new(input));
     }
 
     fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
-        for known in self.list.take() {
+        for Timed { item: known, begun_ns, ended_ns } in self.list.take() {
             sink.add(&ManagedModule {
+                load_ts_ns: begun_ns,
+                unload_ts_ns: ended_ns,
                 flags_text: &known.flags,
                 path: &known.path,
                 native_path: &known.native_path,
