@@ -520,13 +520,8 @@ fn the_view_and_the_command_agree_on_what_is_alive_at_a_time() {
             let query = format!(
                 "SELECT concat_ws('|', coalesce(method, ''), coalesce(own_method, ''), type_name, sample_count, alive_bytes, unknown_bytes) FROM live_at({at})"
             );
-            let program = "import duckdb,sys; c=duckdb.connect(); c.execute(open('views.sql').read())\n\
-                           for row in c.execute(sys.argv[1]).fetchall(): print(row[0])";
-            let out = std::process::Command::new(&python)
-                .args(["-c", program, &query])
-                .current_dir(dataset.path())
-                .output()
-                .unwrap();
+            let program = "for row in c.execute(sys.argv[1]).fetchall(): print(row[0])";
+            let out = crate::support::python::ask_views(&python, &dataset.path(), program, &query);
             assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
             let mut found: Vec<String> = String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect();
             expected.sort();

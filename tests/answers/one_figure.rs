@@ -31,6 +31,7 @@ const VIEWS: &str = "
 import json, os, sys, duckdb
 os.chdir(sys.argv[1])
 connection = duckdb.connect()
+connection.execute('SET enable_progress_bar = false')
 connection.execute(open('views.sql').read())
 one = lambda query: connection.execute(query).fetchone()[0] or 0
 ran = \"kind IS DISTINCT FROM 'idle' AND kind IS DISTINCT FROM 'external'\"

@@ -274,7 +274,7 @@ fn the_sql_macros_say_the_same() {
         assert!(followed.len() > 12, "{}", followed.len());
         let asked: Vec<_> = CASES.iter().enumerate().map(|(n, (gc, a, ..))| format!("({n}, {gc}, {a})")).collect();
         let script = format!(
-            "import duckdb\nc = duckdb.connect()\nc.execute('SET threads = 1')\nc.execute(open('views.sql').read())\n\
+            "c.execute('SET threads = 1')\n\
              for row in c.execute(\"\"\"SELECT survived({trace}gc, o), address_after({trace}gc, o)\n\
              FROM (VALUES {}) q(n, gc, o) ORDER BY n\"\"\").fetchall():\n    print(*row)\n\
              print(c.execute(\"SELECT DISTINCT survived({column}gc_id, range_start) FROM gc_surviving_range\").fetchall())\n\
@@ -283,7 +283,7 @@ fn the_sql_macros_say_the_same() {
             asked.join(", "),
             journeys.join(", "),
         );
-        let run = Command::new(&python).args(["-c", &script]).current_dir(&made.path).output().unwrap();
+        let run = crate::support::python::ask_views(&python, &made.path, &script, "");
         let text = String::from_utf8_lossy(&run.stdout).into_owned();
         let errors = String::from_utf8_lossy(&run.stderr);
         let lines: Vec<_> = text.lines().collect();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::dataset::Dataset;
 use crate::support::expected::shared_folder;
 use crate::support::program::run;
-use crate::support::python::python;
+use crate::support::python::{ask_views, python};
 
 const QUOTE: &str = "Contoso.Pricing.PriceService.Quote";
 const DISPATCH: &str = "Fabrikam.Hosting.Server.Dispatch.<lambda_0>";
@@ -69,9 +69,7 @@ fn the_method_that_waits_is_named_on_every_surface() {
 
     let view = "SELECT own_method FROM waits_by_site WHERE own_method IS NOT NULL GROUP BY ALL ORDER BY sum(total_ms) DESC LIMIT 1";
     let Some(python) = python(test) else { return };
-    let code = "import duckdb, os, sys; os.chdir(sys.argv[1]); c = duckdb.connect(); c.execute(open('views.sql').read()); \
-                print(c.execute(sys.argv[2]).fetchone()[0])";
-    let found = std::process::Command::new(python).args(["-c", code]).arg(&dataset).arg(view).output().unwrap();
+    let found = ask_views(&python, &dataset, "print(c.execute(sys.argv[1]).fetchone()[0])", view);
     assert_eq!(String::from_utf8(found.stdout).unwrap().trim(), QUOTE);
 }
 
@@ -84,9 +82,7 @@ fn samples_in_code_with_other_methods_in_it_are_not_surely_its_own() {
     let Some(python) = python(test) else { return };
     let query = "SELECT own_method, sum(samples)::INT, sum(unsure_samples)::INT, max(may_belong_to) FROM cpu_by_site \
                  WHERE own_method LIKE 'Contoso.Crm.%' GROUP BY ALL ORDER BY 2 DESC LIMIT 2";
-    let code = "import duckdb, os, sys; os.chdir(sys.argv[1]); c = duckdb.connect(); c.execute(open('views.sql').read()); \
-                print(*c.execute(sys.argv[2]).fetchall(), sep='\\n')";
-    let found = std::process::Command::new(python).args(["-c", code]).arg(&dataset).arg(query).output().unwrap();
+    let found = ask_views(&python, &dataset, "print(*c.execute(sys.argv[1]).fetchall(), sep='\\n')", query);
     let found = String::from_utf8(found.stdout).unwrap();
     let lines: Vec<&str> = found.lines().collect();
     assert!(lines[0].starts_with("('Contoso.Crm.Deduplicator.Distinct', "), "{found}");

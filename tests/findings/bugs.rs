@@ -71,7 +71,7 @@ fn what_holds_the_objects_that_leak_is_named_from_a_heap_dump() {
         dataset.display()
     );
     let Some(python) = python("what_holds_the_objects_that_leak_is_named_from_a_heap_dump") else { return };
-    let code = "import duckdb, sys; print(duckdb.execute(sys.argv[1]).fetchone()[0])";
+    let code = "import duckdb, sys; duckdb.execute('SET enable_progress_bar = false'); print(duckdb.execute(sys.argv[1]).fetchone()[0])";
     let counted = std::process::Command::new(python).args(["-c", code, &query]).output().unwrap();
     let sessions = String::from_utf8(counted.stdout).unwrap();
     assert!(sessions.trim().parse::<u64>().unwrap() > 1000, "{sessions}");

@@ -1,7 +1,5 @@
 //! Lost events and records: what touches a gap says so, and nothing is joined across it.
 
-use std::process::Command;
-
 use crate::support::callbacks::Making;
 use crate::support::dataset::{Dataset, survived};
 use crate::tables::collections::{
@@ -202,9 +200,13 @@ fn nothing_is_dead_where_ranges_may_be_lost() {
             assert_eq!(steps[0].fate.as_str(), fate, "{name} {address:#x}");
         }
         let Some(python) = &python else { continue };
-        let query = "import duckdb,sys; c=duckdb.connect(); c.execute(open('views.sql').read()); \
-                     print(c.execute('SELECT survived(1, 4096), survived(1, 7936)').fetchone())";
-        let out = Command::new(python).args(["-c", query]).current_dir(dataset.path()).output().unwrap();
+        let query = "SELECT survived(1, 4096), survived(1, 7936)";
+        let out = crate::support::python::ask_views(
+            python,
+            &dataset.path(),
+            "print(c.execute(sys.argv[1]).fetchone())",
+            query,
+        );
         let printed = String::from_utf8_lossy(&out.stdout);
         assert_eq!(printed.trim(), "('alive', 'unknown')", "{name}: {}", String::from_utf8_lossy(&out.stderr));
     }

@@ -2,7 +2,6 @@
 //! plain search say the same of every address.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use crate::support::dataset::{Dataset, survived};
 use crate::support::mutate::Random;
@@ -139,13 +138,13 @@ fn command_and_macros_say_what_a_plain_search_says() {
             }
         }
         let script = format!(
-            "import duckdb\nc = duckdb.connect()\nc.execute('SET threads = 1')\nc.execute(open('views.sql').read())\n\
+            "c.execute('SET threads = 1')\n\
              for a in {addresses:?}:\n    for row in c.execute(f\"SELECT * FROM journey(1, '{{a}}')\").fetchall():\n        print(*row)\n\
              for row in c.execute(\"\"\"SELECT survived(gc, o), address_after(gc, o)\n\
              FROM (VALUES {}) q(n, gc, o) ORDER BY n\"\"\").fetchall():\n    print(*row)\n",
             questions.trim_end_matches(", "),
         );
-        let run = Command::new(python).args(["-c", &script]).current_dir(dataset.path()).output().unwrap();
+        let run = crate::support::python::ask_views(python, &dataset.path(), &script, "");
         let printed = String::from_utf8_lossy(&run.stdout);
         let errors = String::from_utf8_lossy(&run.stderr);
         assert!(run.status.success(), "seed {seed}: {errors}");

@@ -34,6 +34,7 @@ def connect(dataset):
     """
     os.chdir("/")
     connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(f"SET file_search_path = '{dataset.path}'")
     script = (dataset.path / "views.sql").read_text()

@@ -43,6 +43,7 @@ def of_one(dataset, recording):
     assert script.count(b"') WHERE trace_id") == len(dataset.rows), "a view of each table"
     os.chdir(dataset.path)
     connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(script.decode())
     return connection

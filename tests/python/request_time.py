@@ -16,6 +16,7 @@ import duckdb
 
 os.chdir(sys.argv[1])
 db = duckdb.connect()
+db.execute("SET enable_progress_bar = false")
 db.execute(open("views.sql").read())
 
 

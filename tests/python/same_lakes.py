@@ -44,6 +44,7 @@ views = {
 answers = []
 for lake in (one, other):
     connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
     connection.execute(f"SET file_search_path = '{lake}'")
     script = (lake / "views.sql").read_text()
     connection.execute(script)

@@ -16,6 +16,7 @@ section = document.split("## Why is an object still there?")[1].split("\n## ")[0
 [query] = re.findall(r"```sql\n(.*?)```", section, re.DOTALL)
 
 connection = duckdb.connect()
+connection.execute("SET enable_progress_bar = false")
 # Each object refers to the next one. The last one is the largest; the object in the middle is kept by a handle that
 # depends on the one before it, and by nothing else.
 node = "'list' AS trace_id, 1::UINTEGER AS gc_id, (4096 + 24 * {0})::UBIGINT"

@@ -17,6 +17,7 @@ SURVIVED_OF = SURVIVED.replace("(gc_id, object_id)", "(trace_id, gc_id, object_i
 
 def of_dataset(dataset):
     connection = duckdb.connect()
+    connection.execute("SET enable_progress_bar = false")
     connection.execute("SET TimeZone = 'UTC'")
     connection.execute(f"SET file_search_path = '{dataset}'")
     with open(f"{dataset}/views.sql") as script:

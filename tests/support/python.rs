@@ -1,7 +1,7 @@
 //! A Python with the readers of our files.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use super::skip;
@@ -33,4 +33,12 @@ pub fn python(test: &str) -> Option<PathBuf> {
     let missing = format!("{} has not all of duckdb, pandas, polars, pyarrow, pytz", python.display());
     skip::skip(test, &missing, HOW);
     None
+}
+
+/// Asks the views of the dataset in a folder by a program, which has the connection `c` and the query in
+/// `sys.argv[1]`. DuckDB draws no bar between the rows of a query that takes longer than two seconds.
+pub fn ask_views(python: &Path, folder: &Path, program: &str, query: &str) -> Output {
+    let start = "import duckdb, sys\nc = duckdb.connect()\nc.execute('SET enable_progress_bar = false')\n\
+                 c.execute(open('views.sql').read())\n";
+    Command::new(python).args(["-c", &format!("{start}{program}"), query]).current_dir(folder).output().unwrap()
 }

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::support::dataset::Dataset;
+use crate::support::python::ask_views;
 use crate::support::writer::{Form, Kind, Row, Writer};
 use tracequet::trace::guid::Guid;
 
@@ -54,9 +55,8 @@ fn dataset(events: &[(i64, u32, u8, Vec<u8>)]) -> Dataset {
 
 /// Rows of a query on the views of a dataset, a line each.
 pub fn asked(python: &std::path::Path, dataset: &Dataset, query: &str) -> String {
-    let program = "import duckdb,sys; c=duckdb.connect(); c.execute(open('views.sql').read())\n\
-                   for row in c.execute(sys.argv[1]).fetchall(): print(row)";
-    let out = Command::new(python).args(["-c", program, query]).current_dir(dataset.path()).output().unwrap();
+    let program = "for row in c.execute(sys.argv[1]).fetchall(): print(row)";
+    let out = ask_views(python, &dataset.path(), program, query);
     format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr))
 }
 
