@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-/// Keeps up to 16 MB, and blocks below 4 MB, for what is asked for next.
+/// Keeps up to 4 MB of each thread's memory, and blocks below 4 MB, for what is asked for next.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[allow(unsafe_code, reason = "two settings of the allocator")]
 pub fn keep() {
@@ -11,7 +11,7 @@ pub fn keep() {
     // nothing.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 16 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 4 << 20);
     }
 }
 

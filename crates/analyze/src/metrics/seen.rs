@@ -83,6 +83,8 @@ impl Seen {
             self.values.push(value);
             return;
         }
+        // No more are pushed: the room that was kept for them goes back, once.
+        self.values.shrink_to_fit();
         let bits = value.to_bits() & ROUNDED;
         match self.rounded.get_mut(&bits) {
             Some(count) => *count += 1,

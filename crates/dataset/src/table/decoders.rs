@@ -17,7 +17,7 @@ use super::undecoded::{NotExact, Undecoded};
 const ON_THE_WAY: usize = 4;
 
 /// Bytes of these batches together. A larger batch is waited for at once.
-const MAX_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// Threads at most. On recordings of many small events, decoding takes about as long as the rest of the reading
 /// thread's work.

@@ -36,7 +36,7 @@ use undecoded::Undecoded;
 pub use undecoded::{MAX_SHORT, NotExact, ShortPayload};
 
 /// Bytes that all payload tables hold together before the large ones are handed on.
-const PAYLOAD_BYTES: usize = 8 << 20;
+const PAYLOAD_BYTES: usize = 6 << 20;
 
 /// Payload tables of one recording, at most; real ones have a few hundred kinds of events.
 const MAX_EVENT_TABLES: usize = 512;
