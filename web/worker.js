@@ -1,5 +1,5 @@
-// The worker of the page: unpacks the program, or runs it once over the files that it is sent, and sends what came of it. `wasi.js` stands
-// before it.
+// The worker of the page: unpacks the program, or runs it once over the files that it is sent, and sends what came of it. `wasi.js` and
+// `streams.js` stand before it.
 'use strict';
 
 onmessage = ({ data }) => {
@@ -26,7 +26,7 @@ function bytesOf({ text, length }) {
   return new Uint8Array(bytes.buffer, 0, length);
 }
 
-/** The program, compiled. It is packed as LZMA; the small program that unpacks it as gzip. */
+/** The program, compiled. It is packed as LZMA, its code by kind; the small program that unpacks it as gzip. */
 async function unpack(data) {
   const small = new Response(new Blob([bytesOf(data.unpack)]).stream().pipeThrough(new DecompressionStream('gzip')));
   const root = new Folder();
@@ -37,7 +37,7 @@ async function unpack(data) {
   const world = wasi({ args: ['unpack', 'program'], root, stdout: (part) => parts.push(part), stderr: (part) => (errors += new TextDecoder().decode(part)) });
   const { instance } = await WebAssembly.instantiate(await small.arrayBuffer(), world.imports);
   if (world.start(instance) !== 0) throw new Error(errors);
-  return WebAssembly.compile(await new Blob(parts).arrayBuffer());
+  return WebAssembly.compile(together(new Uint8Array(await new Blob(parts).arrayBuffer())));
 }
 
 function run({ module: program, files, args }) {
