@@ -48,7 +48,7 @@ pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 fn tables() -> Result<Vec<Table>> {
     let mut tables = Vec::new();
     for (name, text) in crate::TABLES {
-        let table: Table = toml::from_str(text).map_err(|e| format!("schemas/tables/{name}.toml: {e}"))?;
+        let table: Table = serde_json::from_str(text).map_err(|e| format!("schemas/tables/{name}.toml: {e}"))?;
         if table.name != *name {
             return Err(format!("schemas/tables/{name}.toml is of {}", table.name).into());
         }

@@ -306,7 +306,8 @@ impl File {
 
 fn shipped() -> Result<&'static File> {
     static ALL: OnceLock<std::result::Result<File, String>> = OnceLock::new();
-    let parse = || toml::from_str(tracequet_schemas::METRICS).map_err(|e| e.to_string()).and_then(File::completed);
+    let parse =
+        || serde_json::from_str(tracequet_schemas::METRICS).map_err(|e| e.to_string()).and_then(File::completed);
     ALL.get_or_init(parse).as_ref().map_err(|e| Error::Internal(e.clone()))
 }
 

@@ -72,7 +72,8 @@ impl What {
     /// The shipped file is wrong, which is a defect.
     pub fn of(self) -> Result<&'static OfWhat> {
         static ALL: OnceLock<std::result::Result<ProfilesFile, String>> = OnceLock::new();
-        let all = ALL.get_or_init(|| toml::from_str(tracequet_schemas::PROFILES).map_err(|error| error.to_string()));
+        let all =
+            ALL.get_or_init(|| serde_json::from_str(tracequet_schemas::PROFILES).map_err(|error| error.to_string()));
         let found =
             all.as_ref().map_err(Clone::clone).map(|all| all.profile.iter().find(|of| of.name == self.as_str()));
         found.and_then(|of| of.ok_or_else(|| format!("no profile {}", self.as_str()))).map_err(Error::Internal)

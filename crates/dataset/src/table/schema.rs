@@ -137,7 +137,8 @@ pub const EVENT_HEADER: &str = "event_header";
 pub fn all() -> Result<&'static [TableSchema]> {
     static ALL: OnceLock<std::result::Result<Vec<TableSchema>, String>> = OnceLock::new();
     let parse = || {
-        let parsed = tracequet_schemas::TABLES.iter().map(|(_, text)| toml::from_str(text).map_err(|e| e.to_string()));
+        let parsed =
+            tracequet_schemas::TABLES.iter().map(|(_, text)| serde_json::from_str(text).map_err(|e| e.to_string()));
         let mut all = parsed.collect::<std::result::Result<Vec<TableSchema>, String>>()?;
         all.sort_by(|a, b| (a.order, &a.name).cmp(&(b.order, &b.name)));
         Ok(all)

@@ -100,7 +100,7 @@ pub struct ValueMap {
     values: Vec<(u64, String)>,
 }
 
-/// Names by their values, which are text in a file of TOML.
+/// Names by their values, which are text, as keys are.
 fn in_order<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(u64, String)>, D::Error> {
     let read = BTreeMap::<String, String>::deserialize(from)?;
     let parsed = read.into_iter().map(|(value, name)| Ok((value.parse::<u64>().map_err(Error::custom)?, name)));
@@ -224,8 +224,7 @@ pub fn guid_by_name(name: &str) -> Option<Guid> {
 }
 
 fn guid_of(source: &Source) -> Option<Guid> {
-    let head = source.text().lines().find_map(|line| line.strip_prefix("guid = \""));
-    Guid::parse(head?.trim_end_matches('"'))
+    Guid::parse(tracequet_schemas::guid_of(source.text())?)
 }
 
 /// Names of all providers in the catalogue.
@@ -234,7 +233,8 @@ pub fn provider_names() -> impl Iterator<Item = &'static str> {
 }
 
 fn parse(source: &Source) -> Result<Provider, String> {
-    let mut provider: Provider = toml::from_str(source.text()).map_err(|e| format!("{}: {e}", source.provider))?;
+    let mut provider: Provider =
+        serde_json::from_str(source.text()).map_err(|e| format!("{}: {e}", source.provider))?;
     for (index, event) in provider.events.iter().enumerate() {
         provider.by_id.entry(event.id).or_default().push(index);
     }

@@ -49,8 +49,9 @@ struct Shipped {
 pub fn manifest(guid: Guid) -> Option<&'static Result<EventManifest, String>> {
     static ALL: OnceLock<Vec<Shipped>> = OnceLock::new();
     let all = ALL.get_or_init(|| {
-        let of_file =
-            |(_, text): &(&str, &'static str)| Some(Shipped { guid: guid_of(text)?, text, parsed: OnceLock::new() });
+        let of_file = |(_, text): &(&str, &'static str)| {
+            Some(Shipped { guid: Guid::parse(tracequet_schemas::guid_of(text)?)?, text, parsed: OnceLock::new() })
+        };
         tracequet_schemas::MANIFESTS.iter().filter_map(of_file).collect()
     });
     let found = all.iter().find(|shipped| shipped.guid == guid)?;
@@ -78,13 +79,8 @@ fn names() -> &'static [(&'static str, &'static str)] {
     })
 }
 
-fn guid_of(text: &str) -> Option<Guid> {
-    let head = text.lines().find_map(|line| line.strip_prefix("guid = \""));
-    Guid::parse(head?.trim_end_matches('"'))
-}
-
 fn parse(text: &str) -> Result<EventManifest, String> {
-    let file: File = toml::from_str(text).map_err(|e| e.to_string())?;
+    let file: File = serde_json::from_str(text).map_err(|e| e.to_string())?;
     let guid = Guid::parse(&file.guid);
     let mut manifest = EventManifest::of_provider(file.provider, guid);
     for event in file.events {
@@ -130,7 +126,7 @@ mod tests {
     fn every_shipped_event_can_be_read() {
         let (mut events, mut without_fields) = (0, 0);
         for (name, text) in tracequet_schemas::MANIFESTS {
-            let file: File = toml::from_str(text).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let file: File = serde_json::from_str(text).unwrap_or_else(|e| panic!("{name}: {e}"));
             let guid = Guid::parse(&file.guid).unwrap();
             assert_eq!(provider_name(guid), Some(file.provider.as_str()), "{name}");
             assert!(file.events.is_sorted_by_key(|e| (e.id, e.version)), "{name} is not in order");

@@ -62,7 +62,7 @@ impl Presets {
     /// The presets that come with this version.
     pub fn shipped() -> Result<&'static Presets, String> {
         static SHIPPED: LazyLock<Result<Presets, String>> = LazyLock::new(|| {
-            toml::from_str(tracequet_schemas::PRESETS).map_err(|e| format!("schemas/presets.toml: {e}"))
+            serde_json::from_str(tracequet_schemas::PRESETS).map_err(|e| format!("schemas/presets.toml: {e}"))
         });
         SHIPPED.as_ref().map_err(Clone::clone)
     }
