@@ -10,14 +10,14 @@ use tracequet_facts::fact::NON_GC_HEAP;
 
 use super::by_address::{ByAddress, Row};
 use super::life::{Fate, Life};
-use super::samples::Sample;
+use super::sample_list::SampleList;
 use crate::collection::spans::{Span, Walk, disjoint, make_disjoint};
 use crate::collection::{Collection, Doubt, Effect, Numbers, Place, agreed, as_span, bounds, shadows};
 
 /// The objects of all processes of a recording.
 #[derive(Debug)]
 pub(super) struct Heaps<'s> {
-    samples: &'s [Sample],
+    samples: &'s SampleList,
     lives: Vec<Life>,
     processes: HashMap<u64, Process>,
     /// Ranges of the collection, in memory that is used again for the next one.
@@ -60,8 +60,9 @@ fn key(ns: i64) -> u64 {
 
 impl<'s> Heaps<'s> {
     /// For these samples. `headers` are the collections in the order of their numbers, without bounds and ranges.
-    pub fn new<'c>(samples: &'s [Sample], headers: &mut dyn Iterator<Item = &'c Collection>) -> Heaps<'s> {
-        let lives = samples.iter().map(Life::of).collect();
+    pub fn new<'c>(samples: &'s SampleList, headers: &mut dyn Iterator<Item = &'c Collection>) -> Heaps<'s> {
+        let mut lives = Vec::with_capacity(samples.len());
+        lives.extend(samples.iter().map(Life::of));
         let mut heaps = Heaps { samples, lives, processes: HashMap::new(), ranges: Vec::new() };
         for (sample, index) in samples.iter().zip(0..) {
             heaps.processes.entry(sample.process_id).or_default().waiting.push(index);
@@ -124,7 +125,7 @@ impl Process {
     }
 
     /// The objects that are there when a collection begins.
-    fn begin(&mut self, gc: &Collection, samples: &[Sample], lives: &mut [Life]) {
+    fn begin(&mut self, gc: &Collection, samples: &SampleList, lives: &mut [Life]) {
         // Objects may have moved meanwhile: those from before, and those that came since.
         let is_missing = self.numbers.is_behind_missing(gc);
         if is_missing {

@@ -3,6 +3,7 @@
 use tracequet_facts::fact::Allocation;
 use tracequet_trace::guid::Guid;
 
+use super::sample_list::SampleList;
 use crate::subjects::allocations::SOURCES;
 
 /// Samples that are followed. Beyond that one of two is left out, again and again, and the others count twice.
@@ -46,7 +47,7 @@ impl Sample {
 /// Samples of a recording, of the source that its allocations are counted by.
 #[derive(Clone, Debug)]
 pub struct Samples {
-    rows: Vec<Sample>,
+    rows: SampleList,
     /// Place of the source among those that are known; the first counts before the others.
     source: u8,
     /// Rows of that source so far.
@@ -60,7 +61,7 @@ impl Samples {
     /// For as many as fit into this many bytes with their lives, and 4 million at most.
     pub fn new(memory: u64) -> Samples {
         let most = usize::try_from(memory / SAMPLE_STORED).unwrap_or(usize::MAX).clamp(1, MAX_SAMPLES);
-        Samples { rows: Vec::new(), source: u8::MAX, seen: 0, thinned: 0, most }
+        Samples { rows: SampleList::default(), source: u8::MAX, seen: 0, thinned: 0, most }
     }
 
     /// Takes an allocation. One without an address says which source there is, and is not followed.
@@ -68,7 +69,7 @@ impl Samples {
         let known = SOURCES.iter().find(|(word, _)| *word == source);
         let Some((word, place)) = known.filter(|(_, place)| *place <= self.source) else { return };
         if *place < self.source {
-            *self = Samples { rows: Vec::new(), source: *place, seen: 0, thinned: 0, most: self.most };
+            *self = Samples { rows: SampleList::default(), source: *place, seen: 0, thinned: 0, most: self.most };
         }
         if sample.object_id == 0 {
             return;
@@ -107,7 +108,7 @@ impl Samples {
         let thinned = self.thinned;
         let mut kept =
             (1..=self.seen).filter(|number| is_kept(*number, thinned)).map(|number| is_kept(number, thinned + 1));
-        self.rows.retain(|_| kept.next() == Some(true));
+        self.rows.retain(|| kept.next() == Some(true));
         self.thinned += 1;
     }
 
@@ -117,7 +118,7 @@ impl Samples {
     }
 
     /// The samples, in the order in which they came.
-    pub fn rows(&self) -> &[Sample] {
+    pub fn rows(&self) -> &SampleList {
         &self.rows
     }
 }
@@ -164,7 +165,7 @@ mod tests {
         // The kept samples stand for all: each 64th would be 1,562.
         let sum = kept as f64 * f64::from(weight);
         assert!((sum / 100_000.0 - 1.0).abs() < 0.15, "{sum}");
-        assert!(samples.rows().is_sorted_by_key(|row| row.ts_ns));
+        assert!(samples.rows().iter().is_sorted_by_key(|row| row.ts_ns));
         let late = samples.rows().iter().filter(|row| row.ts_ns > 50_000).count();
         assert!((late as f64 / kept as f64 - 0.5).abs() < 0.1, "{late} of {kept}");
     }
