@@ -95,7 +95,7 @@ impl TableSink for BatchSink<'_> {
         let batch = match table.order.span(&batch).sorted {
             true => batch,
             false => {
-                table.order.sort(&[&batch]).map_err(|e| Error::Internal(format!("table {}: {e}", table.spec.name)))?
+                table.order.sort(vec![batch]).map_err(|e| Error::Internal(format!("table {}: {e}", table.spec.name)))?
             }
         };
         table.rows += batch.num_rows() as u64;

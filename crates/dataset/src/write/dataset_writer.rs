@@ -3,14 +3,12 @@
 use crate::prelude::*;
 use std::collections::HashSet;
 
+use super::limits::{self, Limits};
 use super::shelf::Shelf;
 use super::staging::{self, Staging};
 use super::table::{Table, TablePath};
 use super::workers::{Encoders, Workers};
 use super::{DatasetOptions, TableId, TableSpec, WrittenTable, properties};
-
-/// Bytes of all row groups that have not ended, as batches, and of their encoders.
-const OPEN_BYTES: usize = 64 << 20;
 
 /// A dataset in the making: tables are declared, filled and closed, and [`DatasetWriter::commit`] puts the whole in
 /// place. Dropped without a commit, it leaves nothing behind.
@@ -117,10 +115,14 @@ impl DatasetWriter {
         self.options.partition = partition;
     }
 
+    fn limits(&self) -> Limits {
+        if self.options.brief { limits::BRIEF } else { limits::KEPT }
+    }
+
     /// Declares a table. It will have a file even when no rows are written, unless [`DatasetOptions::elsewhere`] names
     /// it.
     pub fn table(&mut self, spec: TableSpec) -> Result<TableId> {
-        let (format, compression) = (self.options.format, self.options.compression);
+        let DatasetOptions { format, compression, .. } = self.options;
         let place = super::table_path(&spec.name, self.options.partition.as_deref(), format);
         // Alone, too: an empty name would be hidden by the extension.
         staging::relative(&spec.name)?;
@@ -128,7 +130,7 @@ impl DatasetWriter {
         if let Some(prefix) = &self.apart {
             here = self.staging.path().join(format!("{prefix}{}.{}", self.tables.len(), format.name()));
         }
-        self.tables.push(Table::new(spec, TablePath { here, place }, (format, compression))?);
+        self.tables.push(Table::new(spec, TablePath { here, place }, (format, compression), self.limits())?);
         Ok(TableId(self.tables.len() - 1))
     }
 
@@ -153,7 +155,7 @@ impl DatasetWriter {
             self.open_bytes += table.held();
             start += rows;
         }
-        while self.open_bytes > OPEN_BYTES {
+        while self.open_bytes > self.limits().open {
             // The largest: it makes the most room, and it loses the least by a small row group.
             let Some(largest) = self.tables.iter_mut().rev().max_by_key(|table| table.held()) else { break };
             self.open_bytes -= largest.held();

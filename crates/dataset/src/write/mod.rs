@@ -23,6 +23,7 @@ pub mod folders;
 pub mod growing;
 #[doc(hidden)]
 pub mod leftovers;
+pub mod limits;
 #[doc(hidden)]
 pub mod measure;
 #[doc(hidden)]
@@ -97,6 +98,9 @@ pub struct DatasetOptions {
     /// Whether small row groups are encoded by the thread that writes the dataset: where there is such a thread for
     /// each processor, handing them to others takes longer than it saves.
     pub small_here: bool,
+    /// Keep little of the dataset in memory while it is written, by small pages and row groups: for one that is read once
+    /// and not kept.
+    pub brief: bool,
     /// Tables that have a file elsewhere ([`NO_RECORDING`](crate::format::paths::NO_RECORDING)) for the case that there
     /// are no rows. Without rows they have none here.
     pub elsewhere: Arc<HashSet<String>>,

@@ -5,9 +5,10 @@ use std::cmp::Ordering;
 use crate::error::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int64Type, UInt32Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_empty_array};
 use arrow_schema::{ArrowError, DataType};
-use arrow_select::interleave::interleave_record_batch;
+use arrow_select::concat::concat;
+use arrow_select::take::take;
 
 use super::TableSpec;
 
@@ -110,14 +111,32 @@ impl Order {
     }
 
     /// All rows of some batches in order; equal ones stay in the order in which they came.
-    pub fn sort(&self, batches: &[&RecordBatch]) -> std::result::Result<RecordBatch, ArrowError> {
-        if batches.is_empty() {
+    pub fn sort(&self, batches: Vec<RecordBatch>) -> std::result::Result<RecordBatch, ArrowError> {
+        let Some(schema) = batches.first().map(RecordBatch::schema) else {
             return Err(ArrowError::InvalidArgumentError("no batch to sort".into()));
+        };
+        let rows = self.sorted(&batches);
+        // Column by column, so that a column is in memory twice and not all of them.
+        let mut batches: Vec<_> = batches.into_iter().map(|batch| batch.into_parts().1.into_iter()).collect();
+        let mut columns = Vec::with_capacity(schema.fields().len());
+        for _ in schema.fields() {
+            let parts: Vec<ArrayRef> = batches.iter_mut().filter_map(Iterator::next).collect();
+            let whole = concat(&parts.iter().map(AsRef::as_ref).collect::<Vec<_>>())?;
+            drop(parts);
+            columns.push(take(&whole, &rows, None)?);
         }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+        RecordBatch::try_new_with_options(schema, columns, &options)
+    }
+
+    /// The rows of all batches, counted through, in order.
+    fn sorted(&self, batches: &[RecordBatch]) -> UInt32Array {
         let sorts: Vec<Rows<'_>> = batches.iter().map(|batch| self.rows(batch)).collect();
         // The first column is mostly the only one, and mostly decides. Batch and row do at last.
-        let mut rows: Vec<(u64, u32, u32)> = Vec::with_capacity(batches.iter().map(|batch| batch.num_rows()).sum());
+        let mut rows: Vec<(u64, u32, u32)> = Vec::with_capacity(batches.iter().map(RecordBatch::num_rows).sum());
+        let mut firsts = Vec::with_capacity(batches.len());
         for (index, (batch, sort)) in batches.iter().zip(&sorts).enumerate() {
+            firsts.push(rows.len() as u32);
             rows.extend((0..batch.num_rows()).map(|row| (sort.first(row), index as u32, row as u32)));
         }
         rows.sort_unstable_by(|a, b| {
@@ -127,8 +146,7 @@ impl Order {
             };
             a.0.cmp(&b.0).then_with(others).then_with(|| (a.1, a.2).cmp(&(b.1, b.2)))
         });
-        let rows: Vec<(usize, usize)> =
-            rows.into_iter().map(|(_, batch, row)| (batch as usize, row as usize)).collect();
-        interleave_record_batch(batches, &rows)
+        let place = |(_, batch, row): (u64, u32, u32)| firsts.get(batch as usize).copied().unwrap_or_default() + row;
+        rows.into_iter().map(place).collect::<Vec<u32>>().into()
     }
 }

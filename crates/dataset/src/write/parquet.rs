@@ -73,14 +73,14 @@ struct Delivered {
 }
 
 impl ParquetTable {
-    /// A table at `path`, of which nothing is written yet.
+    /// A table at `path`, of which nothing is written yet, with pages of this many bytes.
     pub(super) fn new(
         path: PathBuf,
         spec: &TableSpec,
-        compression: Compression,
+        (compression, page): (Compression, usize),
         first: &FirstRows,
     ) -> Result<ParquetTable> {
-        let properties = properties::writer_properties(spec, compression, first)?;
+        let properties = properties::writer_properties(spec, (compression, page), first)?;
         // Not used to write batches, but it knows how to put the Arrow schema into the footer.
         let (writer, factory) =
             ArrowWriter::try_new(TableFile::new(path.clone()), spec.schema.clone(), Some(properties))

@@ -20,11 +20,16 @@ const TEXT_DICTIONARY_LIMIT: usize = 4 << 20;
 /// with it; that took half of the processor time of small recordings. Below this bound their datasets grow by 2 %.
 const WORTH_COMPRESSING: usize = 1 << 10;
 
-/// The writer properties of a table that begins with these rows.
-pub fn writer_properties(spec: &TableSpec, compression: Compression, first: &FirstRows) -> Result<WriterProperties> {
+/// The writer properties of a table that begins with these rows, with pages of this many bytes.
+pub fn writer_properties(
+    spec: &TableSpec,
+    (compression, page): (Compression, usize),
+    first: &FirstRows,
+) -> Result<WriterProperties> {
     let columns = columns_of(spec)?;
     let sorting = sorting_columns(spec, &columns)?;
-    Ok(by_first_rows(spec, &columns, compression, first)?.set_sorting_columns(sorting).build())
+    let builder = by_first_rows(spec, &columns, compression, first)?.set_data_page_size_limit(page);
+    Ok(builder.set_sorting_columns(sorting).build())
 }
 
 /// The properties of a table with rows of many recordings, which is sorted by these first.

@@ -7,6 +7,7 @@ use arrow_schema::{ArrowError, DataType};
 
 use super::arrow::ArrowTable;
 use super::first_rows::FirstRows;
+use super::limits::Limits;
 use super::measure::Meter;
 use super::order::{Key, Order};
 use super::parquet::ParquetTable;
@@ -16,10 +17,6 @@ use super::{Compression, Format, TableSpec, WrittenTable};
 
 /// Rows of a row group.
 const GROUP_ROWS: usize = 1 << 20;
-/// Bytes of a row group, as batches. Encoded it is smaller.
-const GROUP_BYTES: usize = 32 << 20;
-/// Bytes of rows that wait for encoders.
-const WAITING_BYTES: usize = 4 << 20;
 /// Bytes that the encoder of one Parquet column holds before it is given a row: buffers of the compressor, and a table
 /// of distinct values.
 const ENCODER_BYTES: usize = 128 << 10;
@@ -56,6 +53,7 @@ struct Output {
     path: TablePath,
     format: Format,
     compression: Compression,
+    limits: Limits,
     /// Made for the first rows, or at the end: making one costs more than most tables have rows.
     writer: Option<Writer>,
 }
@@ -63,12 +61,12 @@ struct Output {
 impl Output {
     /// The writer of the table. The first call makes it, by the rows that the table begins with.
     fn writer(&mut self, spec: &TableSpec, first: impl FnOnce() -> FirstRows) -> Result<&mut Writer> {
-        let (here, compression) = (&self.path.here, self.compression);
+        let (here, compression, page) = (&self.path.here, self.compression, self.limits.page);
         Ok(match &mut self.writer {
             Some(writer) => writer,
             none => none.insert(match self.format {
                 Format::Parquet => {
-                    Writer::Parquet(Box::new(ParquetTable::new(here.clone(), spec, compression, &first())?))
+                    Writer::Parquet(Box::new(ParquetTable::new(here.clone(), spec, (compression, page), &first())?))
                 }
                 Format::Arrow => Writer::Arrow(ArrowTable::new(here.clone(), spec, compression)?),
             }),
@@ -96,7 +94,12 @@ struct Group {
 
 impl Table {
     /// A table of which nothing is written yet.
-    pub(super) fn new(spec: TableSpec, path: TablePath, (format, compression): (Format, Compression)) -> Result<Table> {
+    pub(super) fn new(
+        spec: TableSpec,
+        path: TablePath,
+        (format, compression): (Format, Compression),
+        limits: Limits,
+    ) -> Result<Table> {
         let order = Order::of(&spec)?;
         if spec.encodings.len() != spec.schema.fields().len() {
             let (encodings, columns) = (spec.encodings.len(), spec.schema.fields().len());
@@ -108,7 +111,7 @@ impl Table {
             spec,
             open: true,
             meter: Meter::default(),
-            output: Output { path, format, compression, writer: None },
+            output: Output { path, format, compression, limits, writer: None },
             order,
             rows: 0,
             group: Group::default(),
@@ -118,7 +121,7 @@ impl Table {
 
     /// The number of rows of this size for which the row group has room; one at least.
     pub(super) fn room(&self, row_bytes: usize) -> usize {
-        let fit = (GROUP_BYTES.saturating_sub(self.group.bytes) / row_bytes.max(1)).max(1);
+        let fit = (self.output.limits.group.saturating_sub(self.group.bytes) / row_bytes.max(1)).max(1);
         fit.min(GROUP_ROWS.saturating_sub(self.group.rows)).max(1)
     }
 
@@ -140,7 +143,7 @@ impl Table {
         }
         let sorted = |batch: RecordBatch| match span.sorted {
             true => Ok(batch),
-            false => self.order.sort(&[&batch]).map_err(refused(&self.spec)),
+            false => self.order.sort(vec![batch]).map_err(refused(&self.spec)),
         };
         if self.output.format == Format::Arrow {
             // Batches are sorted, each by itself; they wait for nothing.
@@ -159,7 +162,7 @@ impl Table {
             self.group.last = Some(span.last);
         } else {
             self.group.waiting.push(batch, sizes, span);
-            if self.group.waiting.bytes >= WAITING_BYTES {
+            if self.group.waiting.bytes >= self.output.limits.waiting {
                 let ticket = workers.admit(self.group.waiting.bytes);
                 let parquet = self.output.parquet(&self.spec, || self.group.waiting.first_rows())?;
                 let (batches, last) = self.group.waiting.take(&self.order).map_err(refused(&self.spec))?;
@@ -169,7 +172,7 @@ impl Table {
                 self.group.last = Some(last);
             }
         }
-        if self.group.rows >= GROUP_ROWS || self.group.bytes + bytes / rows.max(1) > GROUP_BYTES {
+        if self.group.rows >= GROUP_ROWS || self.group.bytes + bytes / rows.max(1) > self.output.limits.group {
             self.cut(workers, loads)?;
         }
         Ok(())

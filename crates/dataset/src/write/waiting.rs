@@ -70,8 +70,7 @@ impl Waiting {
         if sorted {
             return Ok((batches, last));
         }
-        let all: Vec<&RecordBatch> = batches.iter().map(|(batch, _)| batch).collect();
-        let rows = order.sort(&all)?;
+        let rows = order.sort(batches.into_iter().map(|(batch, _)| batch).collect())?;
         Ok((vec![(rows, sizes)], last))
     }
 }

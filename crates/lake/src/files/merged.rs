@@ -251,7 +251,7 @@ impl MergedTable {
         self.bytes += bytes;
         match in_order {
             true => self.small.extend(coming),
-            false => self.small.push(self.order.sort(&coming.iter().collect::<Vec<_>>()).map_err(refused)?),
+            false => self.small.push(self.order.sort(coming).map_err(refused)?),
         }
         if self.small.len() >= SMALL_BATCHES || rows >= GROUP_ROWS / 8 {
             self.put_together()?;
