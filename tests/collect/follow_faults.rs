@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::support::dataset::Table;
 use crate::support::fake_runtime::{Answers, start};
-use crate::support::files::{files, sample};
+use crate::support::files::{files, names, sample};
 use crate::support::killed::{NAMES, killed_at};
 use crate::support::live::{Folder, ended, run, text, tracequet};
 use crate::support::patience::{comes, wait_for};
@@ -70,8 +70,8 @@ impl Sender {
 
 /// The files that recordings have of a table, without the one that has no rows.
 fn parts(out: &Path, table: &str) -> Vec<PathBuf> {
-    let all = if out.join(table).is_dir() { files(&out.join(table)) } else { Default::default() };
-    all.into_keys().filter(|name| !name.starts_with("trace=none/")).map(|name| out.join(table).join(name)).collect()
+    let recorded = names(&out.join(table)).into_iter().filter(|name| !name.starts_with("trace=none/"));
+    recorded.map(|name| out.join(table).join(name)).collect()
 }
 
 fn rows(out: &Path, table: &str) -> usize {

@@ -10,14 +10,15 @@ use tracequet_facts::fact::NON_GC_HEAP;
 
 use super::by_address::{ByAddress, Row};
 use super::life::{Fate, Life};
-use super::sample_list::SampleList;
+use super::pieces::Pieces;
+use super::samples::Sample;
 use crate::collection::spans::{Span, Walk, disjoint, make_disjoint};
 use crate::collection::{Collection, Doubt, Effect, Numbers, Place, agreed, as_span, bounds, shadows};
 
 /// The objects of all processes of a recording.
 #[derive(Debug)]
 pub(super) struct Heaps<'s> {
-    samples: &'s SampleList,
+    samples: &'s Pieces<Sample>,
     lives: Vec<Life>,
     processes: HashMap<u64, Process>,
     /// Ranges of the collection, in memory that is used again for the next one.
@@ -60,7 +61,7 @@ fn key(ns: i64) -> u64 {
 
 impl<'s> Heaps<'s> {
     /// For these samples. `headers` are the collections in the order of their numbers, without bounds and ranges.
-    pub fn new<'c>(samples: &'s SampleList, headers: &mut dyn Iterator<Item = &'c Collection>) -> Heaps<'s> {
+    pub fn new<'c>(samples: &'s Pieces<Sample>, headers: &mut dyn Iterator<Item = &'c Collection>) -> Heaps<'s> {
         let mut lives = Vec::with_capacity(samples.len());
         lives.extend(samples.iter().map(Life::of));
         let mut heaps = Heaps { samples, lives, processes: HashMap::new(), ranges: Vec::new() };
@@ -125,7 +126,7 @@ impl Process {
     }
 
     /// The objects that are there when a collection begins.
-    fn begin(&mut self, gc: &Collection, samples: &SampleList, lives: &mut [Life]) {
+    fn begin(&mut self, gc: &Collection, samples: &Pieces<Sample>, lives: &mut [Life]) {
         // Objects may have moved meanwhile: those from before, and those that came since.
         let is_missing = self.numbers.is_behind_missing(gc);
         if is_missing {

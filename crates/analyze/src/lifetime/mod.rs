@@ -14,7 +14,7 @@ mod life;
 mod live;
 mod names;
 mod origins;
-mod sample_list;
+mod pieces;
 mod samples;
 mod sums;
 
@@ -25,7 +25,7 @@ pub use life::{Fate, Life, Lifetime};
 pub use live::{FullCollection, Growth, GrowthRow, Live, LiveRow, growth, live_at, live_times};
 pub use names::{By, Group, NAMES};
 pub use origins::{OriginRow, Origins, origins};
-pub use sample_list::SampleList;
+pub use pieces::Pieces;
 pub use samples::{Sample, Samples};
 pub use sums::{Percentiles, Sums};
 

@@ -3,7 +3,7 @@
 use tracequet_facts::fact::Allocation;
 use tracequet_trace::guid::Guid;
 
-use super::sample_list::SampleList;
+use super::pieces::Pieces;
 use crate::subjects::allocations::SOURCES;
 
 /// Samples that are followed. Beyond that one of two is left out, again and again, and the others count twice.
@@ -47,7 +47,7 @@ impl Sample {
 /// Samples of a recording, of the source that its allocations are counted by.
 #[derive(Clone, Debug)]
 pub struct Samples {
-    rows: SampleList,
+    rows: Pieces<Sample>,
     /// Place of the source among those that are known; the first counts before the others.
     source: u8,
     /// Rows of that source so far.
@@ -61,7 +61,7 @@ impl Samples {
     /// For as many as fit into this many bytes with their lives, and 4 million at most.
     pub fn new(memory: u64) -> Samples {
         let most = usize::try_from(memory / SAMPLE_STORED).unwrap_or(usize::MAX).clamp(1, MAX_SAMPLES);
-        Samples { rows: SampleList::default(), source: u8::MAX, seen: 0, thinned: 0, most }
+        Samples { rows: Pieces::default(), source: u8::MAX, seen: 0, thinned: 0, most }
     }
 
     /// Takes an allocation. One without an address says which source there is, and is not followed.
@@ -69,7 +69,7 @@ impl Samples {
         let known = SOURCES.iter().find(|(word, _)| *word == source);
         let Some((word, place)) = known.filter(|(_, place)| *place <= self.source) else { return };
         if *place < self.source {
-            *self = Samples { rows: SampleList::default(), source: *place, seen: 0, thinned: 0, most: self.most };
+            *self = Samples { rows: Pieces::default(), source: *place, seen: 0, thinned: 0, most: self.most };
         }
         if sample.object_id == 0 {
             return;
@@ -118,7 +118,7 @@ impl Samples {
     }
 
     /// The samples, in the order in which they came.
-    pub fn rows(&self) -> &SampleList {
+    pub fn rows(&self) -> &Pieces<Sample> {
         &self.rows
     }
 }

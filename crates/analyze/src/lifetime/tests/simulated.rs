@@ -5,7 +5,7 @@
 use super::super::heap::Heaps;
 use super::super::life::{Fate, Life, Lifetime};
 use super::super::live::{Starts, State};
-use super::super::sample_list::SampleList;
+use super::super::pieces::Pieces;
 use super::super::samples::Sample;
 use crate::collection::{Bound, Collection, Doubt, Range};
 use crate::tests::dice::Dice;
@@ -557,7 +557,7 @@ fn is_as_if_it_ended(heap: &Heap, lives: &[Life], at: i64) -> usize {
         return 0;
     }
     let recorded: Vec<&Collection> = heap.recorded.iter().filter(|gc| gc.start_ns <= at).collect();
-    let samples: SampleList = heap.samples.iter().filter(|sample| sample.ts_ns <= at).copied().collect();
+    let samples: Pieces<Sample> = heap.samples.iter().filter(|sample| sample.ts_ns <= at).copied().collect();
     let mut heaps = Heaps::new(&samples, &mut recorded.iter().copied());
     recorded.iter().for_each(|gc| heaps.collect(gc));
     let starts = Starts::of(heap.recorded.iter());
