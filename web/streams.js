@@ -1,4 +1,4 @@
-// The code of a WebAssembly module by kind: opcodes, numbers of locals, addresses and so on, each kind behind the other. What repeats in
+// The code of a WebAssembly module by kind: opcodes, numbers of locals, addresses and so on, one kind after the other. What repeats in
 // code repeats within its kind, so that LZMA packs it a twelfth smaller. build.mjs takes the program apart, the worker of the page puts it
 // together. Facts: the binary format of the WebAssembly specification.
 'use strict';
@@ -8,7 +8,7 @@ const CODE_SECTION = 10;
 const KIND = { locals: 0, opcode: 1, local: 2, number32: 3, number64: 4, offset: 5, label: 6, callee: 7, labels: 8, wide: 9 };
 const KINDS = Object.keys(KIND).length;
 
-/** Reads or writes bytes one behind the other. One that writes grows. */
+/** Bytes that are read or written in their order. A tape grows when bytes are written behind its end. */
 class Tape {
   constructor(bytes = new Uint8Array(1 << 16)) {
     this.bytes = bytes;

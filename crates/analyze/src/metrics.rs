@@ -59,7 +59,7 @@ pub(crate) fn metrics_of_all(dataset: &Dataset, keys: &[&str]) -> Result<Vec<Vec
     recordings.iter().zip(stored).zip(have).map(figures).collect()
 }
 
-/// Whether a figure was recorded, if there was anything to take it of.
+/// Whether a metric was recorded: it has a value, or its events were recorded and there were none.
 pub(crate) fn is_recorded(all: &[Metric], name: &str) -> bool {
     let is_known = |metric: &Metric| metric.value.is_some() || metric.missing == Some(Missing::Empty);
     all.iter().any(|metric| metric.name == name && is_known(metric))

@@ -66,7 +66,7 @@ pub struct Step {
     pub generation_after: Option<u8>,
 }
 
-/// What only this answer needs of a collection.
+/// The part of a collection that is known before its ranges are read.
 struct Gc {
     /// Process, and which of its runtimes.
     runtime: (u64, u64),
@@ -83,15 +83,15 @@ struct Followed {
     steps: Vec<Step>,
 }
 
-/// What became of the object at `address` in collection `gc`; with `follow` also in all that came after, as long as it
-/// is known where the object is. Reads the tables [`TABLES`] of the recording.
+/// The fate of the object at `address` in collection `gc`; with `follow` also in all later ones, as long as it is known
+/// where the object is. Reads the tables [`TABLES`] of the recording.
 pub fn survived(recording: &Recording<'_>, gc: u32, address: u64, follow: bool) -> Result<Vec<Step>> {
     let found = fates(recording, &[(gc, address)], if follow { u32::MAX } else { gc })?;
     Ok(found.into_iter().flatten().collect())
 }
 
-/// What became of several objects, each of which lies at an address before a collection, in that collection and in all
-/// that came after. The tables are read once for all of them.
+/// The fates of several objects, each of which lies at an address before a collection, in that collection and in all
+/// later ones. The tables are read once for all of them.
 pub fn all_followed(recording: &Recording<'_>, objects: &[(u32, u64)]) -> Result<Vec<Vec<Step>>> {
     fates(recording, objects, u32::MAX)
 }
@@ -145,7 +145,7 @@ fn holds(start: u64, length: u64, address: u64) -> bool {
 
 fn step(gc: &Collection, kind: Option<String>, address: u64) -> Step {
     let before = generation(&gc.before, address);
-    // Those that survived in place come before those that moved. The macros of `views.sql` look in the same order.
+    // Ranges that survived in place come before those that moved. The macros of `views.sql` look in the same order.
     let holder = gc.ranges.iter().find(|range| holds(range.start, range.length, address));
     let (fate, address_after) = match holder {
         Some(range) => {

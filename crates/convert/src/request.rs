@@ -61,7 +61,7 @@ pub struct Convert {
     pub(crate) follow: Option<Duration>,
     pub(crate) identities: Identities,
     pub(crate) unhashed: bool,
-    pub(crate) brief: bool,
+    pub(crate) temporary: bool,
     pub(crate) sha256: bool,
     pub(crate) keep: Option<Keep>,
     pub(crate) stop: Arc<AtomicBool>,
@@ -264,7 +264,7 @@ setters! {
     unhashed: bool;
     /// Keep little of the dataset in memory while it is written, by small pages and row groups: for a dataset that is read
     /// once and not kept.
-    brief: bool;
+    temporary: bool;
     /// Take the SHA-256 of each recording beside its BLAKE3, for the column `sha256` of `trace`.
     sha256: bool;
     /// Stop reading when this becomes true: the conversion fails, and there is no dataset.

@@ -38,7 +38,8 @@ impl TemporaryDataset {
     /// of the request are not looked at. Fails as [`convert`] does.
     pub fn convert(folder: TempDir, request: Convert, progress: &mut dyn FnMut(Progress)) -> Result<TemporaryDataset> {
         let format = if are_small(request.input_paths()) { Format::Arrow } else { Format::Parquet };
-        let request = request.output(folder.path().join("dataset")).compression(COMPRESSION).format(format).brief(true);
+        let request =
+            request.output(folder.path().join("dataset")).compression(COMPRESSION).format(format).temporary(true);
         let summary = convert(&request, progress)?;
         Ok(TemporaryDataset { dataset: Dataset::open(request.output_path())?, summary, folder })
     }

@@ -8,15 +8,15 @@ const MAX_ITEMS: usize = 1 << 17;
 /// Bytes of text, at most.
 const MAX_TEXT: usize = 32 << 20;
 
-/// What an event says of a thing.
+/// A step in the life of a thing, which an event reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
-    /// It is loaded, or gets its id.
-    Begun,
-    /// It is unloaded, or its id is free.
-    Ended,
-    /// It is there, as at the start or at the end of the session.
-    There,
+pub enum Lifecycle {
+    /// The thing is loaded, or gets its id.
+    Begin,
+    /// The thing is unloaded, or its id is free.
+    End,
+    /// The thing is listed by a rundown, at the start or at the end of the session.
+    Rundown,
 }
 
 /// A thing, and when it came and went, where that was seen.
@@ -48,22 +48,22 @@ impl<T> Default for Listed<T> {
 }
 
 impl<T> Listed<T> {
-    /// Takes what an event says of the thing with an id. `is_it` tells it from another one that had the id before;
-    /// `new` makes it when it is not known, from `text` bytes of text.
-    pub fn said(
+    /// Notes a step of the thing with an id. `is_same` is false for another thing, which had the id before; `new` makes
+    /// the thing when it is not known, from `text` bytes of text.
+    pub fn note(
         &mut self,
-        said: Said,
+        step: Lifecycle,
         (id, ts_ns): ((ProcessKey, u64), i64),
-        is_it: impl Fn(&T) -> bool,
+        is_same: impl Fn(&T) -> bool,
         text: usize,
         new: impl FnOnce() -> T,
     ) {
-        if said == Said::Begun || self.get(id).is_some_and(|known| !is_it(known)) {
+        if step == Lifecycle::Begin || self.get(id).is_some_and(|known| !is_same(known)) {
             self.gone(id);
         }
-        match (said, self.known(id, text, new)) {
-            (Said::Begun, Some(known)) => known.begun_ns = Some(ts_ns),
-            (Said::Ended, Some(known)) => known.ended_ns = Some(ts_ns),
+        match (step, self.known(id, text, new)) {
+            (Lifecycle::Begin, Some(known)) => known.begun_ns = Some(ts_ns),
+            (Lifecycle::End, Some(known)) => known.ended_ns = Some(ts_ns),
             _ => {}
         }
     }
@@ -120,7 +120,7 @@ mod tests {
     fn things_and_their_texts_have_a_bound() {
         let mut listed = Listed::default();
         let mut load = |id: u64, text: usize| {
-            listed.said(Said::Begun, ((ProcessKey::default(), id), 7), |()| true, text, || ());
+            listed.note(Lifecycle::Begin, ((ProcessKey::default(), id), 7), |()| true, text, || ());
             (listed.items.len(), listed.lost)
         };
         assert_eq!(load(1, MAX_TEXT), (1, 0));

@@ -63,7 +63,8 @@ impl SpilledCollections {
         Ok(read)
     }
 
-    /// The collections with these numbers that are wanted. Fails when a table is missing, or when they are too many.
+    /// Reads the collections that are wanted, of those with these numbers. Fails when a table is missing, or when the
+    /// collections take too much memory.
     pub(crate) fn among(
         recording: &Recording<'_>,
         ids: RangeInclusive<u32>,

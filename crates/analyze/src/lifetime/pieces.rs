@@ -34,7 +34,7 @@ impl<T> Pieces<T> {
         self.pieces.last().map_or(0, |last| (self.pieces.len() - 1) * PIECE + last.len())
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
@@ -49,7 +49,7 @@ impl<T> Pieces<T> {
         self.pieces.iter().flatten()
     }
 
-    /// Keeps those for which `keep` says so.
+    /// Keeps the items for which `keep` returns true. It is called once for each item, in their order.
     pub fn retain(&mut self, mut keep: impl FnMut() -> bool) {
         for item in std::mem::take(&mut self.pieces).into_iter().flatten() {
             if keep() {

@@ -83,7 +83,7 @@ impl Seen {
             self.values.push(value);
             return;
         }
-        // No more are pushed: the room that was kept for them goes back, once.
+        // Nothing is pushed any more: unused room goes back.
         self.values.shrink_to_fit();
         let bits = value.to_bits() & ROUNDED;
         match self.rounded.get_mut(&bits) {

@@ -31,7 +31,7 @@ pub(crate) struct NamedSites {
 }
 
 impl NamedSites {
-    /// Those of the call sites that are wanted.
+    /// Reads the names at the call sites that are wanted.
     pub(crate) fn read(recording: &Recording<'_>, is_wanted: impl Fn(u32) -> bool) -> Result<NamedSites> {
         let mut all: Map<u32, (u32, u32)> = Map::default();
         each_row::<CallsiteRow<'_>>(recording, ROW_STORED, |row| {

@@ -21,7 +21,7 @@ pub(crate) fn options(request: &Convert, inputs: &[PathBuf]) -> DatasetOptions {
     DatasetOptions {
         format: request.format,
         compression: request.compression,
-        brief: request.brief,
+        temporary: request.temporary,
         overwrite: request.overwrite,
         inputs: inputs.iter().chain(&request.manifests).cloned().collect(),
         threads: std::thread::available_parallelism().map_or(1, |n| n.get()),

@@ -116,7 +116,7 @@ impl DatasetWriter {
     }
 
     fn limits(&self) -> Limits {
-        if self.options.brief { limits::BRIEF } else { limits::KEPT }
+        if self.options.temporary { limits::TEMPORARY } else { limits::KEPT }
     }
 
     /// Declares a table. It will have a file even when no rows are written, unless [`DatasetOptions::elsewhere`] names

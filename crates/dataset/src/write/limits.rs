@@ -17,4 +17,4 @@ pub struct Limits {
 pub const KEPT: Limits = Limits { open: 64 << 20, group: 32 << 20, waiting: 4 << 20, page: 1 << 20 };
 
 /// Of a dataset that is read once and soon: it need not be as small as it could be, nor be read by others.
-pub const BRIEF: Limits = Limits { open: 16 << 20, group: 8 << 20, waiting: 1 << 20, page: 64 << 10 };
+pub const TEMPORARY: Limits = Limits { open: 16 << 20, group: 8 << 20, waiting: 1 << 20, page: 64 << 10 };

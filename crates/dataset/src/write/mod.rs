@@ -100,7 +100,7 @@ pub struct DatasetOptions {
     pub small_here: bool,
     /// Keep little of the dataset in memory while it is written, by small pages and row groups: for one that is read once
     /// and not kept.
-    pub brief: bool,
+    pub temporary: bool,
     /// Tables that have a file elsewhere ([`NO_RECORDING`](crate::format::paths::NO_RECORDING)) for the case that there
     /// are no rows. Without rows they have none here.
     pub elsewhere: Arc<HashSet<String>>,

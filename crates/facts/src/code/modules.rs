@@ -2,7 +2,7 @@
 
 use super::code_map::{CodeMap, Span};
 use crate::fact::Module;
-use crate::listed::{Listed, Said, Timed};
+use crate::listed::{Lifecycle, Listed, Timed};
 use crate::prelude::*;
 
 /// Events that name symbols. A module that is listed at the start and at the end has each twice; those of .NET have
@@ -15,8 +15,8 @@ const MAX_TEXT: usize = 32 << 20;
 /// The meaning of an event about a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModulesAction {
-    /// What is said of a module.
-    Module(Said),
+    /// A module is loaded, unloaded, or listed by a rundown.
+    Module(Lifecycle),
     /// Which symbols belong to it.
     Symbols,
     /// Which symbols belong to its IL.
@@ -180,10 +180,10 @@ const IMAGE_ID: &str = "KernelTraceControl-ImageId";
 impl Tracker for Modules {
     type Action = ModulesAction;
     const EVENTS: Events<ModulesAction> = &[
-        (IMAGE, "Load", ModulesAction::Module(Said::Begun)),
-        (IMAGE, "Unload", ModulesAction::Module(Said::Ended)),
-        (IMAGE, "DCStart", ModulesAction::Module(Said::There)),
-        (IMAGE, "DCEnd", ModulesAction::Module(Said::There)),
+        (IMAGE, "Load", ModulesAction::Module(Lifecycle::Begin)),
+        (IMAGE, "Unload", ModulesAction::Module(Lifecycle::End)),
+        (IMAGE, "DCStart", ModulesAction::Module(Lifecycle::Rundown)),
+        (IMAGE, "DCEnd", ModulesAction::Module(Lifecycle::Rundown)),
         (IMAGE_ID, "PdbId", ModulesAction::Symbols),
         (IMAGE_ID, "ILPdbId", ModulesAction::IlSymbols),
         (IMAGE_ID, "DebugEntry", ModulesAction::DebugEntry),
@@ -194,7 +194,7 @@ impl Tracker for Modules {
     }
 
     fn event(&mut self, action: ModulesAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
-        let ModulesAction::Module(said) = action else { return self.named(action, input) };
+        let ModulesAction::Module(step) = action else { return self.named(action, input) };
         let (base_address, path, first_ns) = (input.number("ImageBase"), input.text("FileName"), input.ts_ns());
         let id = (input.process(), base_address);
         let new = || Known {
@@ -210,8 +210,8 @@ impl Tracker for Modules {
             path: path.to_owned(),
             first_ns,
         };
-        self.list.said(said, (id, first_ns), |_| true, path.len(), new);
-        if said == Said::Ended {
+        self.list.note(step, (id, first_ns), |_| true, path.len(), new);
+        if step == Lifecycle::End {
             self.list.gone(id);
         }
     }

@@ -2,7 +2,7 @@
 
 use super::paths::Paths;
 use crate::fact::File;
-use crate::listed::{Said, Timed};
+use crate::listed::{Lifecycle, Timed};
 use crate::prelude::*;
 
 /// The files of a recording.
@@ -14,20 +14,20 @@ pub struct Files {
 const FILE_IO: &str = "Windows-Kernel-FileIo";
 
 impl Tracker for Files {
-    type Action = Said;
-    const EVENTS: Events<Said> = &[
-        (FILE_IO, "Name", Said::There),
-        (FILE_IO, "FileCreate", Said::Begun),
-        (FILE_IO, "FileDelete", Said::Ended),
-        (FILE_IO, "FileRundown", Said::There),
+    type Action = Lifecycle;
+    const EVENTS: Events<Lifecycle> = &[
+        (FILE_IO, "Name", Lifecycle::Rundown),
+        (FILE_IO, "FileCreate", Lifecycle::Begin),
+        (FILE_IO, "FileDelete", Lifecycle::End),
+        (FILE_IO, "FileRundown", Lifecycle::Rundown),
     ];
 
-    fn is_reference(_: Said) -> bool {
+    fn is_reference(_: Lifecycle) -> bool {
         true
     }
 
-    fn event(&mut self, said: Said, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
-        self.paths.said(said, input.number("FileKey"), input.text("FileName"), input.ts_ns(), true);
+    fn event(&mut self, step: Lifecycle, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+        self.paths.note(step, input.number("FileKey"), input.text("FileName"), input.ts_ns(), true);
     }
 
     fn finish(&mut self, _: u64, sink: &mut impl FactSink) {

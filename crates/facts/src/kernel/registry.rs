@@ -5,7 +5,7 @@
 
 use super::paths::Paths;
 use crate::fact::{Registry, RegistryKey};
-use crate::listed::{Said, Timed};
+use crate::listed::{Lifecycle, Timed};
 use crate::prelude::*;
 
 /// The meaning of an event.
@@ -13,8 +13,8 @@ use crate::prelude::*;
 pub enum RegistryAction {
     /// An operation ended; the word of the table for it.
     Ended(&'static str),
-    /// What is said of a control block of a key.
-    Key(Said),
+    /// A key gets its control block, loses it, or is listed with it by a rundown.
+    Key(Lifecycle),
 }
 
 /// The longest time before the recording at which an operation may have begun. A longer time is that of another clock.
@@ -47,10 +47,10 @@ impl Tracker for RegistryOperations {
         (REGISTRY, "Close", RegistryAction::Ended("close")),
         (REGISTRY, "QuerySecurity", RegistryAction::Ended("query_security")),
         (REGISTRY, "SetSecurity", RegistryAction::Ended("set_security")),
-        (REGISTRY, "KcbCreate", RegistryAction::Key(Said::Begun)),
-        (REGISTRY, "KcbDelete", RegistryAction::Key(Said::Ended)),
-        (REGISTRY, "KcbRundownBegin", RegistryAction::Key(Said::There)),
-        (REGISTRY, "KcbRundownEnd", RegistryAction::Key(Said::There)),
+        (REGISTRY, "KcbCreate", RegistryAction::Key(Lifecycle::Begin)),
+        (REGISTRY, "KcbDelete", RegistryAction::Key(Lifecycle::End)),
+        (REGISTRY, "KcbRundownBegin", RegistryAction::Key(Lifecycle::Rundown)),
+        (REGISTRY, "KcbRundownEnd", RegistryAction::Key(Lifecycle::Rundown)),
     ];
 
     fn is_reference(action: RegistryAction) -> bool {
@@ -62,7 +62,7 @@ impl Tracker for RegistryOperations {
         let kind = match action {
             RegistryAction::Ended(kind) => kind,
             // The end of a control block may have no name.
-            RegistryAction::Key(said) => return self.keys.said(said, key_handle, name, input.ts_ns(), false),
+            RegistryAction::Key(step) => return self.keys.note(step, key_handle, name, input.ts_ns(), false),
         };
         sink.add(&Registry {
             end_ts_ns: input.ts_ns(),

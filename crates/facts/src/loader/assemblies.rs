@@ -1,7 +1,7 @@
 //! Assemblies and their application domains.
 
 use crate::fact::Assembly;
-use crate::listed::{Listed, Said, Timed};
+use crate::listed::{Lifecycle, Listed, Timed};
 use crate::prelude::*;
 
 /// Application domains with a name, at most.
@@ -10,8 +10,8 @@ const MAX_DOMAINS: usize = 1 << 12;
 /// The meaning of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AssembliesAction {
-    /// What is said of an assembly.
-    Assembly(Said),
+    /// An assembly is loaded, unloaded, or listed by a rundown.
+    Assembly(Lifecycle),
     /// A domain has a name.
     Domain,
 }
@@ -42,11 +42,11 @@ impl Assemblies {
 impl Tracker for Assemblies {
     type Action = AssembliesAction;
     const EVENTS: Events<AssembliesAction> = &[
-        (RUNTIME, "AssemblyLoad", AssembliesAction::Assembly(Said::Begun)),
-        (RUNTIME, "AssemblyUnload", AssembliesAction::Assembly(Said::Ended)),
+        (RUNTIME, "AssemblyLoad", AssembliesAction::Assembly(Lifecycle::Begin)),
+        (RUNTIME, "AssemblyUnload", AssembliesAction::Assembly(Lifecycle::End)),
         (RUNTIME, "AppDomainLoad", AssembliesAction::Domain),
-        (RUNDOWN, "AssemblyDCStart", AssembliesAction::Assembly(Said::There)),
-        (RUNDOWN, "AssemblyDCEnd", AssembliesAction::Assembly(Said::There)),
+        (RUNDOWN, "AssemblyDCStart", AssembliesAction::Assembly(Lifecycle::Rundown)),
+        (RUNDOWN, "AssemblyDCEnd", AssembliesAction::Assembly(Lifecycle::Rundown)),
         (RUNDOWN, "AppDomainDCStart", AssembliesAction::Domain),
         (RUNDOWN, "AppDomainDCEnd", AssembliesAction::Domain),
     ];
@@ -57,7 +57,7 @@ impl Tracker for Assemblies {
 
     fn event(&mut self, action: AssembliesAction, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let (process, ts_ns) = (input.process(), input.ts_ns());
-        let AssembliesAction::Assembly(said) = action else {
+        let AssembliesAction::Assembly(step) = action else {
             if self.domains.len() < MAX_DOMAINS {
                 let name = input.text("AppDomainName").to_owned();
                 self.domains.insert((process, input.number("AppDomainID")), name);
@@ -68,8 +68,8 @@ impl Tracker for Assemblies {
         let at = ((process, assembly_id), ts_ns);
         let name = input.text("FullyQualifiedAssemblyName");
         // The rundown lists once more what was unloaded just before, at the end of a process.
-        self.list.said(
-            said,
+        self.list.note(
+            step,
             at,
             |known| known.name == name,
             name.len(),

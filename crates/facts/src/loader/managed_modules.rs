@@ -3,7 +3,7 @@
 use tracequet_trace::reader::symbols::{self, NativeKey};
 
 use crate::fact::ManagedModule;
-use crate::listed::{Listed, Said, Timed};
+use crate::listed::{Lifecycle, Listed, Timed};
 use crate::prelude::*;
 
 /// A module: its row, but for the text.
@@ -87,27 +87,27 @@ impl Known {
 }
 
 impl Tracker for ManagedModules {
-    type Action = Said;
-    const EVENTS: Events<Said> = &[
-        (RUNTIME, "ModuleLoad", Said::Begun),
-        (RUNTIME, "ModuleUnload", Said::Ended),
-        (RUNTIME, "ModuleDCStartV2", Said::There),
-        (RUNTIME, "ModuleDCEndV2", Said::There),
-        (RUNDOWN, "ModuleDCStart", Said::There),
-        (RUNDOWN, "ModuleDCEnd", Said::There),
+    type Action = Lifecycle;
+    const EVENTS: Events<Lifecycle> = &[
+        (RUNTIME, "ModuleLoad", Lifecycle::Begin),
+        (RUNTIME, "ModuleUnload", Lifecycle::End),
+        (RUNTIME, "ModuleDCStartV2", Lifecycle::Rundown),
+        (RUNTIME, "ModuleDCEndV2", Lifecycle::Rundown),
+        (RUNDOWN, "ModuleDCStart", Lifecycle::Rundown),
+        (RUNDOWN, "ModuleDCEnd", Lifecycle::Rundown),
     ];
 
-    fn is_reference(_: Said) -> bool {
+    fn is_reference(_: Lifecycle) -> bool {
         true
     }
 
-    fn event(&mut self, said: Said, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
+    fn event(&mut self, step: Lifecycle, input: &Input<'_>, _: &mut Shared, _: &mut impl FactSink) {
         let id = (input.process(), input.number("ModuleID"));
         let path = input.text("ModuleILPath");
         // The rundown lists once more what was unloaded just before, at the end of a process.
         let texts = ["ModuleILPath", "ModuleNativePath", "ManagedPdbBuildPath", "NativePdbBuildPath", "NativeBuildID"];
         let text = texts.iter().map(|name| input.text(name).len()).sum();
-        self.list.said(said, (id, input.ts_ns()), |known| known.path == path, text, || new(input));
+        self.list.note(step, (id, input.ts_ns()), |known| known.path == path, text, || new(input));
     }
 
     fn finish(&mut self, _: u64, sink: &mut impl FactSink) {
