@@ -15,6 +15,8 @@ pub mod heap;
 pub mod kept;
 pub mod lifetime;
 pub mod metrics;
+mod packed;
+mod pieces;
 mod prelude;
 pub mod present;
 pub mod profile;

@@ -8,7 +8,7 @@ const MOST: usize = 10;
 
 /// Numbers in the order in which they came: seven bits a byte, the lowest first.
 #[derive(Debug, Default)]
-pub(super) struct Packed {
+pub(crate) struct Packed {
     full: Vec<Vec<u8>>,
     last: Vec<u8>,
 }
@@ -50,7 +50,7 @@ impl Packed {
 }
 
 /// Gives packed numbers back.
-pub(super) struct Numbers<'p> {
+pub(crate) struct Numbers<'p> {
     rest: &'p [u8],
     pieces: std::slice::Iter<'p, Vec<u8>>,
     last: &'p [u8],

@@ -5,7 +5,7 @@ const PIECE: usize = 1 << 10;
 
 /// Items in the order in which they were added.
 #[derive(Clone, Debug)]
-pub struct Pieces<T> {
+pub(crate) struct Pieces<T> {
     /// All but the last are full.
     pieces: Vec<Vec<T>>,
 }
@@ -34,28 +34,19 @@ impl<T> Pieces<T> {
         self.pieces.last().map_or(0, |last| (self.pieces.len() - 1) * PIECE + last.len())
     }
 
-    /// Whether the list is empty.
-    pub fn is_empty(&self) -> bool {
-        self.pieces.is_empty()
-    }
-
     /// The item at a place.
     pub fn get(&self, place: usize) -> Option<&T> {
         self.pieces.get(place / PIECE)?.get(place % PIECE)
     }
 
+    /// The item at a place, to change it.
+    pub fn get_mut(&mut self, place: usize) -> Option<&mut T> {
+        self.pieces.get_mut(place / PIECE)?.get_mut(place % PIECE)
+    }
+
     /// The items.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
         self.pieces.iter().flatten()
-    }
-
-    /// Keeps the items for which `keep` returns true. It is called once for each item, in their order.
-    pub fn retain(&mut self, mut keep: impl FnMut() -> bool) {
-        for item in std::mem::take(&mut self.pieces).into_iter().flatten() {
-            if keep() {
-                self.push(item);
-            }
-        }
     }
 }
 
@@ -75,10 +66,7 @@ mod tests {
     fn items_are_found_in_all_pieces() {
         let count = 2 * PIECE + 3;
         let mut list: Pieces<usize> = (0..count).collect();
-        assert_eq!((list.len(), list.iter().count(), list.is_empty()), (count, count, false));
-        assert_eq!((list.get(PIECE), list.get(count)), (Some(&PIECE), None));
-        let mut odd = (0..count).map(|number| number % 2 == 1);
-        list.retain(|| odd.next() == Some(true));
-        assert_eq!((list.len(), list.get(PIECE)), (count / 2, Some(&(2 * PIECE + 1))));
+        *list.get_mut(PIECE).unwrap() += 1;
+        assert_eq!((list.iter().count(), list.get(PIECE), list.get(count)), (count, Some(&(PIECE + 1)), None));
     }
 }

@@ -15,7 +15,6 @@ mod halves;
 mod held;
 mod kept;
 mod limit;
-mod packed;
 mod ranks;
 mod read;
 mod roots;

@@ -4,7 +4,7 @@ use tracequet_facts::fact::{Fact, GcWeakElement, HeapObject, HeapReference};
 use tracequet_trace::map::Map;
 
 use super::halves::Halves;
-use super::packed::Packed;
+use crate::packed::Packed;
 
 /// An object farther than this behind the end of the one before it begins a stretch: objects of another stretch may lie
 /// in the gap.

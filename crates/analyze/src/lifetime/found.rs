@@ -6,8 +6,10 @@ use tracequet_trace::guid::Guid;
 
 use super::heap::Heaps;
 use super::life::{Fate, Life, Lifetime};
-use super::samples::{Sample, Samples};
+use super::sample::Sample;
+use super::samples::Samples;
 use crate::collection::{Doubt, SpilledCollections};
+use crate::pieces::Pieces;
 use crate::prelude::*;
 
 /// The table that `convert --lifetimes` fills, and recordings that say themselves which objects died.
@@ -102,9 +104,13 @@ pub fn stored_lifetimes(
     })
 }
 
-fn each_life(samples: &Samples, lives: &[Life], mut each: impl FnMut(Lifetime<'_>) -> Result<()>) -> Result<()> {
+fn each_life(samples: &Samples, lives: &Pieces<Life>, mut each: impl FnMut(Lifetime<'_>) -> Result<()>) -> Result<()> {
     let weight = samples.weight();
-    samples.rows().iter().zip(lives).try_for_each(|(sample, life)| each(Lifetime { sample, weight, life }))
+    samples
+        .rows()
+        .iter()
+        .zip(lives.iter())
+        .try_for_each(|(sample, life)| each(Lifetime { sample: &sample, weight, life }))
 }
 
 row!(struct AllocationRow of allocation {

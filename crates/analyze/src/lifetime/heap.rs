@@ -10,16 +10,15 @@ use tracequet_facts::fact::NON_GC_HEAP;
 
 use super::by_address::{ByAddress, Row};
 use super::life::{Fate, Life};
-use super::pieces::Pieces;
-use super::samples::Sample;
+use super::sample::SampleList;
 use crate::collection::spans::{Span, Walk, disjoint, make_disjoint};
 use crate::collection::{Collection, Doubt, Effect, Numbers, Place, agreed, as_span, bounds, shadows};
+use crate::pieces::Pieces;
 
 /// The objects of all processes of a recording.
 #[derive(Debug)]
-pub(super) struct Heaps<'s> {
-    samples: &'s Pieces<Sample>,
-    lives: Vec<Life>,
+pub(super) struct Heaps {
+    lives: Pieces<Life>,
     processes: HashMap<u64, Process>,
     /// Ranges of the collection, in memory that is used again for the next one.
     ranges: Vec<Span<Place>>,
@@ -59,12 +58,11 @@ fn key(ns: i64) -> u64 {
     ns.cast_unsigned() ^ (1 << 63)
 }
 
-impl<'s> Heaps<'s> {
+impl Heaps {
     /// For these samples. `headers` are the collections in the order of their numbers, without bounds and ranges.
-    pub fn new<'c>(samples: &'s Pieces<Sample>, headers: &mut dyn Iterator<Item = &'c Collection>) -> Heaps<'s> {
-        let mut lives = Vec::with_capacity(samples.len());
-        lives.extend(samples.iter().map(Life::of));
-        let mut heaps = Heaps { samples, lives, processes: HashMap::new(), ranges: Vec::new() };
+    pub fn new(samples: &SampleList, headers: &mut dyn Iterator<Item = &Collection>) -> Heaps {
+        let lives = samples.iter().map(|sample| Life::of(&sample)).collect();
+        let mut heaps = Heaps { lives, processes: HashMap::new(), ranges: Vec::new() };
         for (sample, index) in samples.iter().zip(0..) {
             heaps.processes.entry(sample.process_id).or_default().waiting.push(index);
         }
@@ -74,7 +72,9 @@ impl<'s> Heaps<'s> {
             }
         }
         for process in heaps.processes.values_mut() {
-            process.waiting.sort_by_key(|index| (samples.get(*index as usize).map(|sample| sample.ts_ns), *index));
+            process
+                .waiting
+                .sort_by_key(|index| (heaps.lives.get(*index as usize).map(|life| life.last_alive_ns), *index));
             process.waiting.reverse();
             process.doubts = disjoint(std::mem::take(&mut process.times.doubts));
         }
@@ -87,7 +87,7 @@ impl<'s> Heaps<'s> {
         if process.several {
             return;
         }
-        process.begin(gc, self.samples, &mut self.lives);
+        process.begin(gc, &mut self.lives);
         self.ranges.clear();
         self.ranges.extend(gc.ranges.iter().map(as_span));
         make_disjoint(&mut self.ranges);
@@ -95,7 +95,7 @@ impl<'s> Heaps<'s> {
     }
 
     /// The life of each sample.
-    pub fn finish(mut self) -> Vec<Life> {
+    pub fn finish(mut self) -> Pieces<Life> {
         for process in self.processes.values_mut() {
             process.finish(&mut self.lives);
         }
@@ -126,7 +126,7 @@ impl Process {
     }
 
     /// The objects that are there when a collection begins.
-    fn begin(&mut self, gc: &Collection, samples: &Pieces<Sample>, lives: &mut [Life]) {
+    fn begin(&mut self, gc: &Collection, lives: &mut Pieces<Life>) {
         // Objects may have moved meanwhile: those from before, and those that came since.
         let is_missing = self.numbers.is_behind_missing(gc);
         if is_missing {
@@ -136,19 +136,17 @@ impl Process {
         }
         let mut young = Vec::new();
         while let Some(index) = self.waiting.last().copied()
-            && let Some(sample) = samples.get(index as usize).filter(|sample| sample.ts_ns <= gc.start_ns)
+            && let Some(life) = lives.get_mut(index as usize).filter(|life| life.last_alive_ns <= gc.start_ns)
         {
             self.waiting.pop();
-            let place = self.doubts.partition_point(|span| span.end <= key(sample.ts_ns));
-            let doubt = self.doubts.get(place).filter(|span| span.start <= key(sample.ts_ns));
+            // No collection has seen it: it was alive when it was allocated, and lies there.
+            let ts_ns = life.last_alive_ns;
+            let place = self.doubts.partition_point(|span| span.end <= key(ts_ns));
+            let doubt = self.doubts.get(place).filter(|span| span.start <= key(ts_ns));
             match doubt {
-                Some(span) => {
-                    if let Some(life) = lives.get_mut(index as usize) {
-                        life.fate = Fate::Unknown(span.value);
-                    }
-                }
+                Some(span) => life.fate = Fate::Unknown(span.value),
                 None if is_missing => lose(Some(index), Doubt::Missing, gc.gc_id, lives),
-                None => young.push((sample.object_id, index)),
+                None => young.push((life.end_object_id, index)),
             }
         }
         // Samples of one address stay in the order of time.
@@ -163,7 +161,7 @@ impl Process {
     }
 
     /// `ranges` are what it lists, in the order of addresses.
-    fn collect(&mut self, gc: &Collection, ranges: &[Span<Place>], lives: &mut [Life]) {
+    fn collect(&mut self, gc: &Collection, ranges: &[Span<Place>], lives: &mut Pieces<Life>) {
         let before = agreed(&gc.before);
         let touched = self.touched(gc, &before, ranges);
         let after = agreed(&gc.after);
@@ -244,7 +242,7 @@ impl Process {
     }
 
     /// Puts objects where they are after a collection.
-    fn place(&mut self, mut next: Vec<Row>, gc: &Collection, after: &[Span<Option<u8>>], lives: &mut [Life]) {
+    fn place(&mut self, mut next: Vec<Row>, gc: &Collection, after: &[Span<Option<u8>>], lives: &mut Pieces<Life>) {
         next.sort_unstable();
         let is_stopped = gc.stops_threads();
         let mut memory = Walk::along(after);
@@ -265,7 +263,7 @@ impl Process {
     }
 
     /// The end of the recording.
-    fn finish(&mut self, lives: &mut [Life]) {
+    fn finish(&mut self, lives: &mut Pieces<Life>) {
         let mut memory = Walk::along(&self.after);
         for (address, index) in self.followed.rows() {
             let Some(life) = lives.get_mut(index as usize) else { continue };
@@ -287,7 +285,7 @@ impl Process {
 }
 
 /// Notes that it is not known any more what becomes of an object.
-fn lose(index: Option<u32>, doubt: Doubt, gc_id: u32, lives: &mut [Life]) {
+fn lose(index: Option<u32>, doubt: Doubt, gc_id: u32, lives: &mut Pieces<Life>) {
     if let Some(life) = index.and_then(|index| lives.get_mut(index as usize)) {
         life.fate = Fate::Unknown(doubt);
         life.end_gc_id = gc_id;

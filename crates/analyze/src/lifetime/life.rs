@@ -1,6 +1,6 @@
 //! The life of a sampled object, as far as it is known.
 
-use super::samples::Sample;
+use super::sample::Sample;
 use crate::collection::Doubt;
 
 /// The fate of an object by the end of a recording.

@@ -14,7 +14,7 @@ mod life;
 mod live;
 mod names;
 mod origins;
-mod pieces;
+mod sample;
 mod samples;
 mod sums;
 
@@ -25,8 +25,8 @@ pub use life::{Fate, Life, Lifetime};
 pub use live::{FullCollection, Growth, GrowthRow, Live, LiveRow, growth, live_at, live_times};
 pub use names::{By, Group, NAMES};
 pub use origins::{OriginRow, Origins, origins};
-pub use pieces::Pieces;
-pub use samples::{Sample, Samples};
+pub use sample::{Sample, SampleList};
+pub use samples::Samples;
 pub use sums::{Percentiles, Sums};
 
 #[cfg(test)]

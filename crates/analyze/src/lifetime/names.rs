@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::life::Lifetime;
-use super::samples::Sample;
+use super::sample::Sample;
 use crate::prelude::*;
 use crate::subjects::named::NamedSites;
 

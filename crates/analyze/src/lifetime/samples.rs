@@ -1,53 +1,20 @@
 //! The samples whose objects are followed: of one source, and no more than fit into memory.
 
 use tracequet_facts::fact::Allocation;
-use tracequet_trace::guid::Guid;
 
-use super::pieces::Pieces;
+use super::sample::{Sample, SampleList};
 use crate::subjects::allocations::SOURCES;
 
 /// Samples that are followed. Beyond that one of two is left out, again and again, and the others count twice.
 const MAX_SAMPLES: usize = 4 << 20;
 
-/// Memory of a sample with the life of its object, in lists that double when they grow.
+/// Memory that is counted for a sample with the life of its object.
 const SAMPLE_STORED: u64 = 512;
 
-/// An allocation with the address of its object.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Sample {
-    /// When, nanoseconds since the recording began.
-    pub ts_ns: i64,
-    /// OS process.
-    pub process_id: u64,
-    /// OS thread.
-    pub thread_id: u64,
-    /// Call stack; 0 for none.
-    pub callsite_id: u32,
-    /// The activity that the thread worked on; without value when that is not recorded.
-    pub activity_id: Guid,
-    /// Type of the object.
-    pub type_id: u64,
-    /// Kind of sample, a word of the column `source`.
-    pub source: &'static str,
-    /// Address of the object.
-    pub object_id: u64,
-    /// Bytes that it stands for.
-    pub allocation_bytes: Option<u64>,
-    /// Objects that it stands for.
-    pub object_count: Option<f64>,
-}
-
-impl Sample {
-    /// An object at an address.
-    pub fn new(ts_ns: i64, process_id: u64, object_id: u64) -> Sample {
-        Sample { ts_ns, process_id, object_id, source: "object", ..Sample::default() }
-    }
-}
-
 /// Samples of a recording, of the source that its allocations are counted by.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Samples {
-    rows: Pieces<Sample>,
+    rows: SampleList,
     /// Place of the source among those that are known; the first counts before the others.
     source: u8,
     /// Rows of that source so far.
@@ -61,7 +28,7 @@ impl Samples {
     /// For as many as fit into this many bytes with their lives, and 4 million at most.
     pub fn new(memory: u64) -> Samples {
         let most = usize::try_from(memory / SAMPLE_STORED).unwrap_or(usize::MAX).clamp(1, MAX_SAMPLES);
-        Samples { rows: Pieces::default(), source: u8::MAX, seen: 0, thinned: 0, most }
+        Samples { rows: SampleList::default(), source: u8::MAX, seen: 0, thinned: 0, most }
     }
 
     /// Takes an allocation. One without an address says which source there is, and is not followed.
@@ -69,7 +36,7 @@ impl Samples {
         let known = SOURCES.iter().find(|(word, _)| *word == source);
         let Some((word, place)) = known.filter(|(_, place)| *place <= self.source) else { return };
         if *place < self.source {
-            *self = Samples { rows: Pieces::default(), source: *place, seen: 0, thinned: 0, most: self.most };
+            *self = Samples { rows: SampleList::default(), source: *place, seen: 0, thinned: 0, most: self.most };
         }
         if sample.object_id == 0 {
             return;
@@ -108,7 +75,7 @@ impl Samples {
         let thinned = self.thinned;
         let mut kept =
             (1..=self.seen).filter(|number| is_kept(*number, thinned)).map(|number| is_kept(number, thinned + 1));
-        self.rows.retain(|| kept.next() == Some(true));
+        self.rows = self.rows.iter().filter(|_| kept.next() == Some(true)).collect();
         self.thinned += 1;
     }
 
@@ -118,7 +85,7 @@ impl Samples {
     }
 
     /// The samples, in the order in which they came.
-    pub fn rows(&self) -> &Pieces<Sample> {
+    pub fn rows(&self) -> &SampleList {
         &self.rows
     }
 }

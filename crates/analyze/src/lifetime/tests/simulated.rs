@@ -5,8 +5,7 @@
 use super::super::heap::Heaps;
 use super::super::life::{Fate, Life, Lifetime};
 use super::super::live::{Starts, State};
-use super::super::pieces::Pieces;
-use super::super::samples::Sample;
+use super::super::sample::{Sample, SampleList};
 use crate::collection::{Bound, Collection, Doubt, Range};
 use crate::tests::dice::Dice;
 
@@ -557,18 +556,18 @@ fn is_as_if_it_ended(heap: &Heap, lives: &[Life], at: i64) -> usize {
         return 0;
     }
     let recorded: Vec<&Collection> = heap.recorded.iter().filter(|gc| gc.start_ns <= at).collect();
-    let samples: Pieces<Sample> = heap.samples.iter().filter(|sample| sample.ts_ns <= at).copied().collect();
+    let samples: SampleList = heap.samples.iter().filter(|sample| sample.ts_ns <= at).copied().collect();
     let mut heaps = Heaps::new(&samples, &mut recorded.iter().copied());
     recorded.iter().for_each(|gc| heaps.collect(gc));
     let starts = Starts::of(heap.recorded.iter());
     let mut alive = 0;
-    for ((sample, now), life) in samples.iter().zip(heaps.finish()).zip(lives) {
+    for ((sample, now), life) in samples.iter().zip(heaps.finish().iter()).zip(lives) {
         let expected = match now.fate {
             Fate::Dead => State::Dead,
             Fate::Alive => State::Alive,
             Fate::Unknown(_) => State::Unknown,
         };
-        let found = starts.state(&Lifetime { sample, weight: 1, life }, at);
+        let found = starts.state(&Lifetime { sample: &sample, weight: 1, life }, at);
         // An address that is given again later says then that nothing is known of an object, and not since when.
         let is_lost_later = found == State::Unknown && life.fate == Fate::Unknown(Doubt::GivenAgain);
         assert!(found == expected || is_lost_later, "at {at}: {found:?}, expected {expected:?}: {sample:?} {life:?}");
@@ -614,7 +613,7 @@ pub(crate) fn lives(heap: &Heap) -> Vec<Life> {
     let samples = heap.samples.iter().copied().collect();
     let mut heaps = Heaps::new(&samples, &mut heap.recorded.iter());
     heap.recorded.iter().for_each(|gc| heaps.collect(gc));
-    heaps.finish()
+    heaps.finish().iter().copied().collect()
 }
 
 #[test]
