@@ -17,6 +17,7 @@ use super::times::Times;
 use super::windows::Windows;
 use crate::lifetime::{Fate, Lifetime};
 use crate::metrics::{Needs, TypeNames, needs};
+use crate::pieces::Pieces;
 use crate::subjects::allocations::rank;
 use crate::subjects::collections::Collection;
 use crate::subjects::compiling::Compilation;
@@ -121,7 +122,7 @@ pub(super) struct Process {
     pub(super) assembly_asks: Map<(u32, u32), u64>,
     /// Objects that a pinned handle was made for, and where sampled objects were allocated.
     pub(super) pinned: BTreeSet<u64>,
-    pub(super) born: Vec<(u64, u32, f64)>,
+    pub(super) born: Pieces<(u64, u32, f64)>,
     /// Connections that HttpClient made.
     pub(super) connections: u64,
     /// Finalized objects by type.
@@ -471,8 +472,8 @@ impl Picture {
             alive_ns: life.last_alive_ns,
             is_dead: life.fate == Fate::Dead,
             is_alive: life.fate == Fate::Alive,
-            reached: life.highest_generation.map(u64::from),
-            died_in: life.generation_at_end.map(u64::from),
+            reached: life.highest_generation,
+            died_in: life.generation_at_end,
         });
     }
 
@@ -665,8 +666,8 @@ impl Process {
             alive_ns: row.last_alive_ts_ns,
             is_dead: row.fate == "dead",
             is_alive: row.fate == "alive",
-            reached: row.highest_generation.map(u64::from),
-            died_in: row.generation_at_end.map(u64::from),
+            reached: row.highest_generation,
+            died_in: row.generation_at_end,
         });
     }
 

@@ -24,8 +24,8 @@ pub(super) struct Survivor {
     pub(super) is_dead: bool,
     pub(super) is_alive: bool,
     /// The highest generation that it was seen in, and the one that it was in at last.
-    pub(super) reached: Option<u64>,
-    pub(super) died_in: Option<u64>,
+    pub(super) reached: Option<u8>,
+    pub(super) died_in: Option<u8>,
 }
 
 /// Those of a process.
