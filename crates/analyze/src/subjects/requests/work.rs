@@ -5,6 +5,8 @@ use tracequet_dataset::row;
 
 use serde_json::Value;
 
+use crate::pieces::Pieces;
+
 /// Reporters of HTTP requests that came in, as provider and name, the best first: several stand for the same requests.
 /// The metrics `request.server.*` and the view `requests` have the same.
 pub const SERVER: [(&str, &str); 3] = [
@@ -70,14 +72,14 @@ impl Kind {
 }
 
 /// An activity and when it ran.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 struct Span {
     id: Id,
     start_ns: i64,
     /// `i64::MAX` of one whose end is not known.
     end_ns: i64,
     parent: Id,
-    place: usize,
+    kind: Kind,
 }
 
 /// The id of an activity as a number; 0 of none.
@@ -109,8 +111,9 @@ pub(crate) enum Belongs {
 /// The activities of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    spans: Vec<Span>,
-    kinds: Vec<Kind>,
+    spans: Pieces<Span>,
+    /// Their places, by id and start.
+    order: Vec<u32>,
     /// Whether requests that came in have ids, so that what they ask for names them.
     pub(crate) has_requests: bool,
 }
@@ -125,20 +128,22 @@ impl Work {
         self.has_requests |= matches!(kind, Kind::Request(_));
         let end_ns = row.duration_ns.map_or(i64::MAX, |ns| row.start_ts_ns.saturating_add(ns.max(0)));
         let parent = id_of(row.parent_activity_id);
-        self.spans.push(Span { id, start_ns: row.start_ts_ns, end_ns, parent, place: self.kinds.len() });
-        self.kinds.push(kind);
+        self.spans.push(Span { id, start_ns: row.start_ts_ns, end_ns, parent, kind });
     }
 
     /// All were added.
     pub(crate) fn finish(&mut self) {
-        self.spans.sort_unstable();
+        self.order = (0..).take(self.spans.len()).collect();
+        let key = |span: &Span| (span.id, span.start_ns, span.end_ns, span.parent);
+        self.order.sort_unstable_by_key(|place| (self.spans.get(*place as usize).map(key), *place));
     }
 
     /// The activity of an id that ran at a time: the last one that had begun and not ended; without one, the last that
     /// had begun.
     fn at(&self, id: Id, ts_ns: i64) -> Option<&Span> {
-        let end = self.spans.partition_point(|span| (span.id, span.start_ns) <= (id, ts_ns));
-        let begun = || self.spans.iter().take(end).rev().take_while(|span| span.id == id);
+        let span = |place: &u32| self.spans.get(*place as usize);
+        let end = self.order.partition_point(|at| span(at).is_some_and(|span| (span.id, span.start_ns) <= (id, ts_ns)));
+        let begun = || self.order.iter().take(end).rev().filter_map(span).take_while(|span| span.id == id);
         begun().take(MOST_OF_ID).find(|span| span.end_ns >= ts_ns).or_else(|| begun().next())
     }
 
@@ -151,7 +156,7 @@ impl Work {
             let span = self.at(id, ts_ns);
             next = span.map(|span| (span.parent, span.start_ns));
             Some(Around {
-                kind: span.and_then(|span| self.kinds.get(span.place)).copied(),
+                kind: span.map(|span| span.kind),
                 piece: (id, span.map_or(i64::MIN, |span| span.start_ns)),
                 is_running: span.is_some_and(|span| span.end_ns >= ts_ns),
             })
