@@ -228,21 +228,20 @@ impl Last {
             }
             return MAX_ROW;
         }
-        let numbers = whole.first_chunk().map_or(0, |bytes| u128::from_le_bytes(*bytes));
-        let mut at = 0;
-        let mut next = |bytes: u32| {
-            let number = (numbers >> at) as u64 & ((1u64 << (8 * bytes)) - 1);
-            at += 8 * bytes;
-            number.rotate_left(3)
+        let number = |at: u32| {
+            whole.get(at as usize..).and_then(|rest| rest.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
         };
+        let lowest = |number: u64, bytes: u32| (number & ((1 << (8 * bytes)) - 1)).rotate_left(3);
         let head = u32::from(*head);
-        let (gap, length) = (next((head >> 2 & 3) + 1), next((head >> 4 & 3) + 1));
-        let of_new = head >> 6;
-        let new_gap = next(if of_new == 0 { 0 } else { of_new + 1 });
+        let (of_gap, of_length) = ((head >> 2 & 3) + 1, (head >> 4 & 3) + 1);
+        let of_new = if head >> 6 == 0 { 0 } else { (head >> 6) + 1 };
+        let both = number(0);
+        let (gap, length) = (lowest(both, of_gap), lowest(both >> (8 * of_gap), of_length));
+        let new_gap = lowest(number(of_gap + of_length), of_new);
         let start = self.end.wrapping_add(gap);
         let new_start = if kind == MOVES { self.new_end.wrapping_add(new_gap) } else { start };
         self.range(Range { start, new_start, length, clamped: false }, into);
-        1 + at as usize / 8
+        (1 + of_gap + of_length + of_new) as usize
     }
 
     fn range(&mut self, range: Range, into: &mut Collection) {
