@@ -42,8 +42,6 @@ pub(super) struct DecodedBatch {
     pub(super) arrays: Vec<ArrayRef>,
     pub(super) row_count: usize,
     pub(super) not_exact: Vec<NotExact>,
-    /// Without events: its buffers are used again.
-    pub(super) events: Undecoded,
 }
 
 /// The threads, and the batches on their way.
@@ -73,11 +71,11 @@ enum OnTheWay {
 }
 
 impl Batch {
-    fn decode(mut self, clock: &Clock) -> DecodedBatch {
+    fn decode(self, clock: &Clock) -> DecodedBatch {
         let row_count = self.events.len();
         let mut rows = EventRows::new(&self.layout);
         let not_exact = self.events.decode(&mut rows, &self.layout, &self.mappings, clock);
-        DecodedBatch { slot: self.slot, arrays: rows.finish(), row_count, not_exact, events: self.events }
+        DecodedBatch { slot: self.slot, arrays: rows.finish(), row_count, not_exact }
     }
 }
 

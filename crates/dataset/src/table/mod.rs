@@ -63,9 +63,8 @@ pub struct Tables {
     columns_left: usize,
     decoders: Decoders,
     not_exact: Vec<NotExact>,
-    /// The buffers of a batch that was decoded, for the next batch of a table that fills batches. They are as large as
-    /// a batch was: in each of some hundred tables they would take far more than [`PAYLOAD_BYTES`].
-    emptied: Option<Undecoded>,
+    /// Bytes of the room that batches were given before their events came: at most [`PAYLOAD_BYTES`] in all tables.
+    rooms: usize,
 }
 
 /// A payload table.
@@ -73,6 +72,8 @@ struct EventSlot {
     layout: Arc<EventLayout>,
     mappings: Arc<Vec<Arc<Mapping>>>,
     events: Undecoded,
+    /// Bytes of the room that its batch was given.
+    room: usize,
     number: usize,
     /// A hash of its columns, where that is a part of its name.
     digest: Option<String>,
@@ -107,7 +108,7 @@ impl Tables {
             columns_left: MAX_COLUMNS,
             decoders: Decoders::new(clock),
             not_exact: Vec::new(),
-            emptied: None,
+            rooms: 0,
         })
     }
 
@@ -194,6 +195,7 @@ impl Tables {
             layout: Arc::new(layout),
             mappings: Arc::default(),
             events: Undecoded::default(),
+            room: 0,
             number,
             digest,
         };
@@ -228,8 +230,7 @@ impl Tables {
         slot.events.push(event, (route.mapping, mapping), slot.layout.len(), callsite);
         self.payload_bytes += slot.events.bytes() - before;
         if slot.events.is_full() {
-            let emptied = self.emptied.take().unwrap_or_default();
-            self.flush_event(route.slot, emptied);
+            self.flush_event(route.slot);
         } else if self.payload_bytes > PAYLOAD_BYTES {
             // The large ones: many batches of a few rows would take more than their rows do.
             let average = self.payload_bytes / self.events.len().max(1);
@@ -241,15 +242,20 @@ impl Tables {
     fn flush_events(&mut self, least: usize) {
         for slot in 0..self.events.len() {
             if self.events.get(slot).is_some_and(|slot| slot.events.bytes() >= least) {
-                self.flush_event(slot, Undecoded::default());
+                self.flush_event(slot);
             }
         }
     }
 
-    /// Hands on the events of a payload table. The next ones go into `next`, which is empty.
-    fn flush_event(&mut self, number: usize, next: Undecoded) {
+    /// Hands on the events of a payload table.
+    fn flush_event(&mut self, number: usize) {
         let Some(slot) = self.events.get_mut(number).filter(|slot| slot.events.len() > 0) else { return };
         self.payload_bytes = self.payload_bytes.saturating_sub(slot.events.bytes());
+        // A table that fills batches goes on to do so: without room for the next one its rows are copied as it grows.
+        self.rooms -= slot.room;
+        slot.room = if self.rooms + slot.events.bytes() > PAYLOAD_BYTES { 0 } else { slot.events.bytes() };
+        self.rooms += slot.room;
+        let next = if slot.room == 0 { Undecoded::default() } else { slot.events.next() };
         let batch = Batch {
             slot: number,
             layout: slot.layout.clone(),
@@ -271,10 +277,9 @@ impl Tables {
         })
     }
 
-    /// Makes the rows of a decoded batch ready, and keeps the buffers of its events.
+    /// Makes the rows of a decoded batch ready.
     fn made(&mut self, decoded: DecodedBatch) {
         self.not_exact.extend(decoded.not_exact);
-        self.emptied = Some(decoded.events);
         if let Some(slot) = self.events.get(decoded.slot) {
             self.batches.push(slot.number, decoded.arrays, decoded.row_count);
         }

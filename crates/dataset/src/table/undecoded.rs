@@ -29,27 +29,29 @@ pub const MAX_SHORT: usize = 100;
 #[derive(Default)]
 pub(super) struct Undecoded {
     rows: Vec<Row>,
+    /// Own and related activity of the rows that have them.
+    activities: Vec<[Guid; 2]>,
     payloads: Vec<u8>,
     labels: String,
     /// An estimate of the bytes that the rows will take as columns.
     bytes: usize,
 }
 
-/// An event. Its payload and its labels begin where those of the event before it end.
+/// An event. Its payload and its labels begin where those of the event before it end. Rows are copied more than all
+/// else that waits, so they are small.
 struct Row {
     ts_ns: i64,
     process_id: u64,
     thread_id: u64,
     offset: u64,
-    payload_len: usize,
+    payload_len: u32,
     labels_len: usize,
-    activity_id: Guid,
-    related_activity_id: Guid,
     event_type: TypeId,
     processor: u32,
     callsite_id: CallsiteId,
     /// Place among the mappings of the table.
     mapping: u32,
+    has_activity: bool,
     /// Whether only what is before the rows of a bulk event was kept.
     is_head: bool,
 }
@@ -96,22 +98,28 @@ impl Undecoded {
     ) {
         let raw = event.raw;
         let (payload, is_head) = mapping.needed(raw.payload);
+        // No format has longer ones.
+        let payload_len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        let activities = [raw.labels.activity_id, raw.labels.related_activity_id];
+        let has_activity = activities != [Guid::NONE; 2];
+        if has_activity {
+            self.activities.push(activities);
+        }
         self.rows.push(Row {
             ts_ns: event.ts_ns,
             process_id: event.thread.process_id,
             thread_id: event.thread.thread_id,
             offset: raw.offset,
-            payload_len: payload.len(),
+            payload_len,
             labels_len: raw.labels.json.len(),
-            activity_id: raw.labels.activity_id,
-            related_activity_id: raw.labels.related_activity_id,
             event_type: raw.event_type,
             processor: raw.processor,
             callsite_id,
             mapping: place,
+            has_activity,
             is_head,
         });
-        self.payloads.extend_from_slice(payload);
+        self.payloads.extend_from_slice(payload.get(..payload_len as usize).unwrap_or_default());
         self.labels.push_str(&raw.labels.json);
         self.bytes += HEADER_BYTES + columns * FIELD_BYTES + payload.len() + raw.labels.json.len();
     }
@@ -131,10 +139,9 @@ impl Undecoded {
         self.bytes
     }
 
-    /// Decodes the events into `rows`, and empties this batch. Returns, for each kind, the counts of events that do not
-    /// fit their columns.
+    /// Decodes the events into `rows`. Returns, for each kind, the counts of events that do not fit their columns.
     pub(super) fn decode(
-        &mut self,
+        &self,
         rows: &mut EventRows,
         layout: &EventLayout,
         mappings: &[Arc<Mapping>],
@@ -142,6 +149,7 @@ impl Undecoded {
     ) -> Vec<NotExact> {
         let mut not_exact: BTreeMap<u32, NotExact> = BTreeMap::new();
         let (mut payloads, mut labels) = (self.payloads.as_slice(), self.labels.as_str());
+        let mut activities = self.activities.iter();
         let mut headers: Vec<EventHeader<'_>> = Vec::with_capacity(HEADERS.min(self.rows.len()));
         for chunk in self.rows.chunks(HEADERS) {
             headers.clear();
@@ -149,14 +157,16 @@ impl Undecoded {
                 let Some(mapping) = mappings.get(row.mapping as usize) else { continue };
                 let (own, rest) = labels.split_at_checked(row.labels_len).unwrap_or_default();
                 labels = rest;
+                let recorded = if row.has_activity { activities.next() } else { None };
+                let [activity_id, related_activity_id] = recorded.copied().unwrap_or_default();
                 headers.push(EventHeader {
                     ts_ns: row.ts_ns,
                     process_id: row.process_id,
                     thread_id: row.thread_id,
                     processor: (row.processor != u32::MAX).then_some(row.processor),
                     event_version: mapping.info.event_type.version,
-                    activity_id: row.activity_id,
-                    related_activity_id: row.related_activity_id,
+                    activity_id,
+                    related_activity_id,
                     callsite_id: row.callsite_id,
                     labels: (!own.is_empty()).then_some(own),
                 });
@@ -164,7 +174,7 @@ impl Undecoded {
             rows.headers(&headers, clock);
             for row in chunk {
                 let Some(mapping) = mappings.get(row.mapping as usize) else { continue };
-                let (payload, rest) = payloads.split_at_checked(row.payload_len).unwrap_or_default();
+                let (payload, rest) = payloads.split_at_checked(row.payload_len as usize).unwrap_or_default();
                 payloads = rest;
                 let decoded = rows.payload(layout, mapping, payload, row.is_head);
                 if !matches!(decoded, Decoded::Fit(fit) if fit.is_exact()) {
@@ -173,18 +183,20 @@ impl Undecoded {
                 }
             }
         }
-        self.clear();
         not_exact.into_values().collect()
     }
 
-    fn clear(&mut self) {
-        self.rows.clear();
-        self.payloads.clear();
-        self.labels.clear();
-        // A single payload may be larger than all others.
-        self.payloads.shrink_to(2 * BATCH_BYTES);
-        self.labels.shrink_to(BATCH_BYTES);
-        self.bytes = 0;
+    /// An empty batch with room for an eighth more than this one has: the next events of its table are about as many.
+    pub(super) fn next(&self) -> Undecoded {
+        let room = |len: usize| len + len / 8;
+        Undecoded {
+            rows: Vec::with_capacity(room(self.rows.len())),
+            activities: Vec::with_capacity(room(self.activities.len())),
+            // A single payload may be larger than all others.
+            payloads: Vec::with_capacity(room(self.payloads.len()).min(BATCH_BYTES)),
+            labels: String::with_capacity(room(self.labels.len()).min(BATCH_BYTES)),
+            bytes: 0,
+        }
     }
 }
 
