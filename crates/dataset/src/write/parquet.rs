@@ -137,16 +137,13 @@ impl ParquetTable {
             *load += ticket.bytes;
         }
         let (factory, output, path, group) = (self.factory.clone(), self.output.clone(), self.path.clone(), self.ended);
+        let roots = self.roots.clone();
         self.ended += 1;
         workers.do_small(worker, Some(ticket), move || {
             let make = || {
-                let mut writers: Vec<_> = factory.create_column_writers(group)?.into_iter().enumerate().collect();
-                for batch in batches {
-                    let fields = batch.schema_ref().fields().iter().cloned();
-                    let columns: Vec<_> = fields.zip(batch.columns().iter().cloned()).collect();
-                    encode(&columns, &mut writers)?;
-                }
-                lock(&output).deliver(group, 1, close_all(writers)?)
+                let writers = roots.into_iter().zip(factory.create_column_writers(group)?);
+                let chunks = encode_by_column(batches, writers.enumerate())?;
+                lock(&output).deliver(group, 1, chunks)
             };
             make().map_err(failure::parquet(&path))
         })
@@ -256,6 +253,27 @@ fn encode(
         }
     }
     Ok(())
+}
+
+/// Encodes all rows of a row group, one column after the other, so that few rows and encoders are there at a time. The
+/// writers are those of all leaves, each with the number of its top-level column.
+fn encode_by_column(
+    batches: Vec<RecordBatch>,
+    writers: impl Iterator<Item = (usize, (usize, ArrowColumnWriter))>,
+) -> std::result::Result<Vec<(usize, ArrowColumnChunk)>, ParquetError> {
+    let fields = batches.first().map(|batch| batch.schema_ref().fields().clone()).unwrap_or_default();
+    let mut columns: Vec<_> = batches.into_iter().map(|batch| batch.into_parts().1.into_iter()).collect();
+    let mut writers = writers.peekable();
+    let mut chunks = Vec::new();
+    for (column, field) in fields.iter().enumerate() {
+        let own = std::iter::from_fn(|| writers.next_if(|(_, (root, _))| *root == column));
+        let mut own: Vec<(usize, ArrowColumnWriter)> = own.map(|(leaf, (_, writer))| (leaf, writer)).collect();
+        for array in columns.iter_mut().filter_map(Iterator::next) {
+            encode(&[(field.clone(), array)], &mut own)?;
+        }
+        chunks.extend(close_all(own)?);
+    }
+    Ok(chunks)
 }
 
 fn close_all(
