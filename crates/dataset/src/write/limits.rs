@@ -14,7 +14,7 @@ pub struct Limits {
 }
 
 /// Of datasets that are kept. Pages are as large as the writer makes them by default.
-pub const KEPT: Limits = Limits { open: 64 << 20, group: 32 << 20, waiting: 4 << 20, page: 1 << 20 };
+pub const KEPT: Limits = Limits { open: 48 << 20, group: 32 << 20, waiting: 4 << 20, page: 1 << 20 };
 
 /// Of a dataset that is read once and soon: it need not be as small as it could be, nor be read by others.
 pub const TEMPORARY: Limits = Limits { open: 16 << 20, group: 8 << 20, waiting: 1 << 20, page: 64 << 10 };
