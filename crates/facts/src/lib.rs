@@ -79,7 +79,7 @@ macro_rules! trackers {
         impl Trackers {
             fn event(&mut self, route: Route, input: &Input<'_>, shared: &mut Shared, sink: &mut impl FactSink) {
                 match route {
-                    $(Route::$name(action) => hears(&mut self.$name, action, input, shared, sink),)+
+                    $(Route::$name(action) => hand_over(&mut self.$name, action, input, shared, sink),)+
                 }
             }
 
@@ -117,9 +117,10 @@ macro_rules! trackers {
     };
 }
 
-/// Hands an event to a tracker. Never inlined: a browser optimises one function at a time, and one with all trackers in it takes a second.
+/// Hands an event to a tracker. Never inlined: a browser optimises one function at a time, and one with all trackers in
+/// it takes a second.
 #[inline(never)]
-fn hears<T: Tracker>(
+fn hand_over<T: Tracker>(
     tracker: &mut T,
     action: T::Action,
     input: &Input<'_>,
