@@ -1,4 +1,4 @@
-//! A list that grows without a copy: one that lies in one piece has twice its size beside it whenever it grows.
+//! A list in pieces: it grows without a copy, where a vector needs memory for its old and its new place at once.
 
 /// Items in a piece.
 const PIECE: usize = 1 << 10;

@@ -139,7 +139,7 @@ impl Process {
             && let Some(life) = lives.get_mut(index as usize).filter(|life| life.last_alive_ns <= gc.start_ns)
         {
             self.waiting.pop();
-            // No collection has seen it: it was alive when it was allocated, and lies there.
+            // Until a collection sees an object, it was last alive when it was allocated, and it lies where it was allocated.
             let ts_ns = life.last_alive_ns;
             let place = self.doubts.partition_point(|span| span.end <= key(ts_ns));
             let doubt = self.doubts.get(place).filter(|span| span.start <= key(ts_ns));

@@ -63,7 +63,7 @@ pub struct Tables {
     columns_left: usize,
     decoders: Decoders,
     not_exact: Vec<NotExact>,
-    /// Bytes of the room that batches were given before their events came: at most [`PAYLOAD_BYTES`] in all tables.
+    /// Bytes reserved for events that have not come yet, in all tables: at most [`PAYLOAD_BYTES`].
     rooms: usize,
 }
 
@@ -72,7 +72,7 @@ struct EventSlot {
     layout: Arc<EventLayout>,
     mappings: Arc<Vec<Arc<Mapping>>>,
     events: Undecoded,
-    /// Bytes of the room that its batch was given.
+    /// Bytes reserved for its events.
     room: usize,
     number: usize,
     /// A hash of its columns, where that is a part of its name.
@@ -251,7 +251,7 @@ impl Tables {
     fn flush_event(&mut self, number: usize) {
         let Some(slot) = self.events.get_mut(number).filter(|slot| slot.events.len() > 0) else { return };
         self.payload_bytes = self.payload_bytes.saturating_sub(slot.events.bytes());
-        // A table that fills batches goes on to do so: without room for the next one its rows are copied as it grows.
+        // A table that fills a batch will fill the next one: with room for it, its rows are not copied as it grows.
         self.rooms -= slot.room;
         slot.room = if self.rooms + slot.events.bytes() > PAYLOAD_BYTES { 0 } else { slot.events.bytes() };
         self.rooms += slot.room;

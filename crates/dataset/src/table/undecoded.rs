@@ -29,7 +29,7 @@ pub const MAX_SHORT: usize = 100;
 #[derive(Default)]
 pub(super) struct Undecoded {
     rows: Vec<Row>,
-    /// Own and related activity of the rows that have them.
+    /// The activity and the related activity of each row that has one of them.
     activities: Vec<[Guid; 2]>,
     payloads: Vec<u8>,
     labels: String,
@@ -38,7 +38,7 @@ pub(super) struct Undecoded {
 }
 
 /// An event. Its payload and its labels begin where those of the event before it end. Rows are copied more than all
-/// else that waits, so they are small.
+/// else that waits to be decoded, so they are small.
 struct Row {
     ts_ns: i64,
     process_id: u64,
@@ -98,7 +98,7 @@ impl Undecoded {
     ) {
         let raw = event.raw;
         let (payload, is_head) = mapping.needed(raw.payload);
-        // No format has longer ones.
+        // No format has a payload of 4 GB.
         let payload_len = u32::try_from(payload.len()).unwrap_or(u32::MAX);
         let activities = [raw.labels.activity_id, raw.labels.related_activity_id];
         let has_activity = activities != [Guid::NONE; 2];

@@ -112,7 +112,7 @@ pub(crate) enum Belongs {
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     spans: Pieces<Span>,
-    /// Their places, by id and start.
+    /// Places in `spans`, ordered by id and start.
     order: Vec<u32>,
     /// Whether requests that came in have ids, so that what they ask for names them.
     pub(crate) has_requests: bool,
