@@ -61,9 +61,9 @@ fn key(ns: i64) -> u64 {
 impl Heaps {
     /// For these samples. `headers` are the collections in the order of their numbers, without bounds and ranges.
     pub fn new(samples: &SampleList, headers: &mut dyn Iterator<Item = &Collection>) -> Heaps {
-        let lives = samples.iter().map(|sample| Life::of(&sample)).collect();
-        let mut heaps = Heaps { lives, processes: HashMap::new(), ranges: Vec::new() };
+        let mut heaps = Heaps { lives: Pieces::default(), processes: HashMap::new(), ranges: Vec::new() };
         for (sample, index) in samples.iter().zip(0..) {
+            heaps.lives.push(Life::of(&sample));
             heaps.processes.entry(sample.process_id).or_default().waiting.push(index);
         }
         for gc in headers {
@@ -139,7 +139,7 @@ impl Process {
             && let Some(life) = lives.get_mut(index as usize).filter(|life| life.last_alive_ns <= gc.start_ns)
         {
             self.waiting.pop();
-            // Until a collection sees an object, it was last alive when it was allocated, and it lies where it was allocated.
+            // Until a collection sees an object, it was last alive when it was allocated, and lies there.
             let ts_ns = life.last_alive_ns;
             let place = self.doubts.partition_point(|span| span.end <= key(ts_ns));
             let doubt = self.doubts.get(place).filter(|span| span.start <= key(ts_ns));

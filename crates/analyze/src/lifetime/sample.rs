@@ -58,7 +58,7 @@ pub struct SampleList {
 }
 
 impl SampleList {
-    /// Adds a sample. Its source is one of [`SOURCES`].
+    /// Adds a sample. Its source is a known one.
     pub fn push(&mut self, sample: Sample) {
         let (numbers, last) = (&mut self.numbers, &self.last);
         let source = SOURCES.iter().position(|(word, _)| *word == sample.source).unwrap_or_default();

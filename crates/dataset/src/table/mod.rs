@@ -255,7 +255,7 @@ impl Tables {
         self.rooms -= slot.room;
         slot.room = if self.rooms + slot.events.bytes() > PAYLOAD_BYTES { 0 } else { slot.events.bytes() };
         self.rooms += slot.room;
-        let next = if slot.room == 0 { Undecoded::default() } else { slot.events.next() };
+        let next = if slot.room == 0 { Undecoded::default() } else { slot.events.successor() };
         let batch = Batch {
             slot: number,
             layout: slot.layout.clone(),

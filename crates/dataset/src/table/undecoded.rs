@@ -187,7 +187,7 @@ impl Undecoded {
     }
 
     /// An empty batch with room for an eighth more than this one has: the next events of its table are about as many.
-    pub(super) fn next(&self) -> Undecoded {
+    pub(super) fn successor(&self) -> Undecoded {
         let room = |len: usize| len + len / 8;
         Undecoded {
             rows: Vec::with_capacity(room(self.rows.len())),
