@@ -50,14 +50,6 @@ impl<T> Pieces<T> {
     }
 }
 
-impl<T> FromIterator<T> for Pieces<T> {
-    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Pieces<T> {
-        let mut list = Pieces::default();
-        items.into_iter().for_each(|item| list.push(item));
-        list
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,7 +57,8 @@ mod tests {
     #[test]
     fn items_are_found_in_all_pieces() {
         let count = 2 * PIECE + 3;
-        let mut list: Pieces<usize> = (0..count).collect();
+        let mut list = Pieces::default();
+        (0..count).for_each(|item| list.push(item));
         *list.get_mut(PIECE).unwrap() += 1;
         assert_eq!((list.iter().count(), list.get(PIECE), list.get(count)), (count, Some(&(PIECE + 1)), None));
     }
